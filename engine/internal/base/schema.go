@@ -1,0 +1,304 @@
+package base
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// Column describes one column of a table.
+type Column struct {
+	Name     string
+	Type     Type
+	Nullable bool
+	// FieldID identifies the column for ever, also in the data files; from 1, never reused.
+	FieldID int32
+	// DefaultSQL is the column's DEFAULT as an SQL expression text, "" for none. The engine keeps it; SQL hosts
+	// evaluate it.
+	DefaultSQL string
+	// InitialDefault is what rows have that were written before the column was added, WriteDefault what a row API
+	// writes for an absent column: one value in storage form (package row), nil for none.
+	InitialDefault, WriteDefault []byte
+}
+
+// Schema is a table's: names, types, nullability, defaults, stable field ids and the primary key in declared order.
+type Schema struct {
+	TableName string
+	Columns   []Column
+	// PrimaryKey holds column indices in the declared key order.
+	PrimaryKey []int
+	SchemaID   int32
+	// LastColumnID is the largest field id ever given out.
+	LastColumnID int32
+}
+
+// AssignFieldIDs gives ids to columns that have none.
+func (s *Schema) AssignFieldIDs() {
+	for i := range s.Columns {
+		if s.Columns[i].FieldID == 0 {
+			s.LastColumnID++
+			s.Columns[i].FieldID = s.LastColumnID
+		}
+	}
+}
+
+// Validate checks names, types and the key. The error names the column.
+func (s *Schema) Validate() error {
+	if err := validateName("table", s.TableName); err != nil {
+		return err
+	}
+	if len(s.Columns) == 0 || len(s.Columns) > MaxColumns {
+		return Errorf(CodeInvalidArgument, "table %q has %d columns: 1 to %d are allowed", s.TableName, len(s.Columns), MaxColumns)
+	}
+	names := make(map[string]struct{}, len(s.Columns))
+	ids := make(map[int32]struct{}, len(s.Columns))
+	for _, c := range s.Columns {
+		if err := validateName("column", c.Name); err != nil {
+			return err
+		}
+		folded := strings.ToLower(c.Name)
+		if strings.HasPrefix(folded, ReservedPrefix) {
+			return Errorf(CodeInvalidArgument, "column %q: names that start with %q are reserved", c.Name, ReservedPrefix)
+		}
+		if _, dup := names[folded]; dup {
+			return Errorf(CodeInvalidArgument, "column %q stands twice (names differ by more than case)", c.Name)
+		}
+		names[folded] = struct{}{}
+		if err := c.Type.Validate(); err != nil {
+			return Wrapf(CodeInvalidArgument, err, "column %q", c.Name)
+		}
+		if c.FieldID < 1 || c.FieldID > s.LastColumnID {
+			return Errorf(CodeInvalidArgument, "column %q: field id %d is not in 1..%d", c.Name, c.FieldID, s.LastColumnID)
+		}
+		if _, dup := ids[c.FieldID]; dup {
+			return Errorf(CodeInvalidArgument, "column %q: field id %d stands twice", c.Name, c.FieldID)
+		}
+		ids[c.FieldID] = struct{}{}
+	}
+	return s.validateKey()
+}
+
+func (s *Schema) validateKey() error {
+	if len(s.PrimaryKey) == 0 {
+		return Errorf(CodeInvalidArgument, "table %q has no primary key", s.TableName)
+	}
+	seen := make(map[int]struct{}, len(s.PrimaryKey))
+	for _, i := range s.PrimaryKey {
+		if i < 0 || i >= len(s.Columns) {
+			return Errorf(CodeInvalidArgument, "primary key column index %d is not in 0..%d", i, len(s.Columns)-1)
+		}
+		if _, dup := seen[i]; dup {
+			return Errorf(CodeInvalidArgument, "column %q stands twice in the primary key", s.Columns[i].Name)
+		}
+		seen[i] = struct{}{}
+		if s.Columns[i].Nullable {
+			return Errorf(CodeInvalidArgument, "primary key column %q must be NOT NULL", s.Columns[i].Name)
+		}
+	}
+	return nil
+}
+
+func validateName(what, name string) error {
+	switch {
+	case name == "":
+		return Errorf(CodeInvalidArgument, "a %s name is empty", what)
+	case len(name) > MaxNameBytes:
+		return Errorf(CodeInvalidArgument, "a %s name has %d bytes: the limit is %d", what, len(name), MaxNameBytes)
+	case !utf8.ValidString(name):
+		return Errorf(CodeInvalidArgument, "%s name %q is not valid UTF-8", what, name)
+	case strings.IndexByte(name, 0) >= 0:
+		return Errorf(CodeInvalidArgument, "%s name %q holds a zero byte", what, name)
+	}
+	return nil
+}
+
+// ColumnIndex returns the index of the column of that name (exact, then ignoring ASCII case), or -1.
+func (s *Schema) ColumnIndex(name string) int {
+	for i := range s.Columns {
+		if s.Columns[i].Name == name {
+			return i
+		}
+	}
+	for i := range s.Columns {
+		if strings.EqualFold(s.Columns[i].Name, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// IsKey reports whether column i is part of the primary key.
+func (s *Schema) IsKey(i int) bool {
+	for _, k := range s.PrimaryKey {
+		if k == i {
+			return true
+		}
+	}
+	return false
+}
+
+// SameShape reports, as an error that names the first difference, whether o has the same columns (names, types,
+// nullability, in order) and the same key.
+func (s *Schema) SameShape(o *Schema) error {
+	if len(s.Columns) != len(o.Columns) {
+		return Errorf(CodeSchemaMismatch, "table %q has %d columns, not %d", s.TableName, len(s.Columns), len(o.Columns))
+	}
+	for i := range s.Columns {
+		a, b := &s.Columns[i], &o.Columns[i]
+		switch {
+		case a.Name != b.Name:
+			return Errorf(CodeSchemaMismatch, "column %d of table %q is %q, not %q", i+1, s.TableName, a.Name, b.Name)
+		case !a.Type.Equal(b.Type):
+			return Errorf(CodeSchemaMismatch, "column %q of table %q is %s, not %s", a.Name, s.TableName, a.Type, b.Type)
+		case a.Nullable != b.Nullable:
+			return Errorf(CodeSchemaMismatch, "column %q of table %q differs in NOT NULL", a.Name, s.TableName)
+		}
+	}
+	if len(s.PrimaryKey) != len(o.PrimaryKey) {
+		return Errorf(CodeSchemaMismatch, "the primary key of table %q has %d columns, not %d", s.TableName, len(s.PrimaryKey), len(o.PrimaryKey))
+	}
+	for i := range s.PrimaryKey {
+		if s.PrimaryKey[i] != o.PrimaryKey[i] {
+			return Errorf(CodeSchemaMismatch, "part %d of the primary key of table %q is %q, not %q", i+1, s.TableName,
+				s.Columns[s.PrimaryKey[i]].Name, o.Columns[o.PrimaryKey[i]].Name)
+		}
+	}
+	return nil
+}
+
+// Clone returns a deep copy.
+func (s *Schema) Clone() *Schema {
+	c := *s
+	c.Columns = append([]Column(nil), s.Columns...)
+	for i := range c.Columns {
+		c.Columns[i].Type.Labels = append([]string(nil), s.Columns[i].Type.Labels...)
+	}
+	c.PrimaryKey = append([]int(nil), s.PrimaryKey...)
+	return &c
+}
+
+// jsonColumn and jsonSchema are the stored form (manifest property merutable.schema.json). col_type keeps the seven
+// type names of the first generation, so that its readers find what they know; logical_type is the exact type.
+type jsonColumn struct {
+	Name           string           `json:"name"`
+	ColType        any              `json:"col_type"`
+	LogicalType    *jsonLogicalType `json:"logical_type,omitempty"`
+	Nullable       bool             `json:"nullable"`
+	FieldID        int32            `json:"field_id"`
+	InitialDefault []byte           `json:"initial_default"`
+	WriteDefault   []byte           `json:"write_default"`
+	DefaultSQL     string           `json:"default_sql,omitempty"`
+}
+
+type jsonLogicalType struct {
+	Kind      string   `json:"kind"`
+	Precision uint8    `json:"precision,omitempty"`
+	Scale     uint8    `json:"scale,omitempty"`
+	Width     int32    `json:"width,omitempty"`
+	Labels    []string `json:"labels,omitempty"`
+}
+
+type jsonSchema struct {
+	TableName    string       `json:"table_name"`
+	Columns      []jsonColumn `json:"columns"`
+	PrimaryKey   []int        `json:"primary_key"`
+	SchemaID     int32        `json:"schema_id"`
+	LastColumnID int32        `json:"last_column_id"`
+}
+
+// MarshalJSON renders the stored form (FORMAT.md, "Schema JSON").
+func (s *Schema) MarshalJSON() ([]byte, error) {
+	js := jsonSchema{TableName: s.TableName, PrimaryKey: s.PrimaryKey, SchemaID: s.SchemaID, LastColumnID: s.LastColumnID}
+	for _, c := range s.Columns {
+		js.Columns = append(js.Columns, jsonColumn{
+			Name: c.Name, ColType: storedColType(c.Type), Nullable: c.Nullable, FieldID: c.FieldID,
+			InitialDefault: c.InitialDefault, WriteDefault: c.WriteDefault, DefaultSQL: c.DefaultSQL,
+			LogicalType: &jsonLogicalType{
+				Kind: c.Type.Kind.String(), Precision: c.Type.Precision, Scale: c.Type.Scale, Width: c.Type.Width,
+				Labels: c.Type.Labels,
+			},
+		})
+	}
+	return json.Marshal(js)
+}
+
+// UnmarshalJSON reads the stored form and validates it.
+func (s *Schema) UnmarshalJSON(data []byte) error {
+	var js jsonSchema
+	if err := json.Unmarshal(data, &js); err != nil {
+		return Wrapf(CodeCorruption, err, "schema JSON")
+	}
+	*s = Schema{TableName: js.TableName, PrimaryKey: js.PrimaryKey, SchemaID: js.SchemaID, LastColumnID: js.LastColumnID}
+	for _, c := range js.Columns {
+		t, err := typeOfStored(c)
+		if err != nil {
+			return err
+		}
+		s.Columns = append(s.Columns, Column{
+			Name: c.Name, Type: t, Nullable: c.Nullable, FieldID: c.FieldID, DefaultSQL: c.DefaultSQL,
+			InitialDefault: c.InitialDefault, WriteDefault: c.WriteDefault,
+		})
+	}
+	return s.Validate()
+}
+
+func storedColType(t Type) any {
+	switch t.Kind {
+	case KindBoolean:
+		return "Boolean"
+	case KindTinyInt, KindSmallInt, KindInteger, KindUTinyInt, KindUSmallInt, KindDate:
+		return "Int32"
+	case KindBigInt, KindUInteger, KindUBigInt, KindTime, KindTimestampS, KindTimestampMS, KindTimestamp,
+		KindTimestampNS, KindTimestampTZ:
+		return "Int64"
+	case KindFloat:
+		return "Float"
+	case KindDouble:
+		return "Double"
+	case KindHugeInt, KindUHugeInt, KindInterval, KindUUID:
+		return map[string]int{"FixedLenByteArray": 16}
+	case KindFixedBinary:
+		return map[string]int{"FixedLenByteArray": int(t.Width)}
+	case KindDecimal:
+		switch t.FixedSize() {
+		case 4:
+			return "Int32"
+		case 8:
+			return "Int64"
+		}
+		return map[string]int{"FixedLenByteArray": 16}
+	}
+	return "ByteArray"
+}
+
+func typeOfStored(c jsonColumn) (Type, error) {
+	if l := c.LogicalType; l != nil {
+		k, ok := KindByName(l.Kind)
+		if !ok {
+			return Type{}, Errorf(CodeUnsupported, "column %q has type %q, which this version does not know", c.Name, l.Kind)
+		}
+		return Type{Kind: k, Precision: l.Precision, Scale: l.Scale, Width: l.Width, Labels: l.Labels}, nil
+	}
+	switch v := c.ColType.(type) {
+	case string:
+		switch v {
+		case "Boolean":
+			return Type{Kind: KindBoolean}, nil
+		case "Int32":
+			return Type{Kind: KindInteger}, nil
+		case "Int64":
+			return Type{Kind: KindBigInt}, nil
+		case "Float":
+			return Type{Kind: KindFloat}, nil
+		case "Double":
+			return Type{Kind: KindDouble}, nil
+		case "ByteArray":
+			return Type{Kind: KindBlob}, nil
+		}
+	case map[string]any:
+		if w, ok := v["FixedLenByteArray"].(float64); ok {
+			return Type{Kind: KindFixedBinary, Width: int32(w)}, nil
+		}
+	}
+	return Type{}, Errorf(CodeCorruption, "column %q: unknown col_type %v", c.Name, c.ColType)
+}
