@@ -1,0 +1,476 @@
+/*
+ * merutable.h - the C interface of merutable, an embeddable table engine.
+ *
+ * Rows go through a write-ahead log and a memtable into Parquet files; one Snapshot serves every reader. This header is
+ * written by hand and is the source of truth of the ABI: libmerutable.so exports exactly the functions declared here.
+ *
+ * CONVENTIONS
+ *
+ * Status   Functions that can fail return a MeruStatus as int and take `char **err` last. err may be NULL; else it
+ *          receives NULL on success, or a message (what, where, which limit) to be freed with meru_free_string().
+ *          Outputs are written only on success, unless a function says otherwise.
+ * Memory   Inputs are borrowed for the call and copied. Outputs are C memory; each says which function frees it. All
+ *          free functions take NULL.
+ * Threads  Every handle may be used from many threads at once, except where a function says otherwise. Freeing a handle
+ *          while another thread uses it is the caller's error.
+ * Fork     The engine lives in a Go runtime, which does not survive fork(): in a forked child every function returns
+ *          MeruStatus_ErrUnsupported. A child that calls exec() is not concerned.
+ * Strings  Names and paths are NUL-terminated UTF-8. Bytes values may hold any byte.
+ * Arrow    ArrowSchema, ArrowArray and ArrowArrayStream are those of the Arrow C data and stream interfaces; include
+ *          Arrow's own header, or declare them, before using what is pointed to.
+ */
+#ifndef MERUTABLE_H
+#define MERUTABLE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define MERU_API __declspec(dllimport)
+#else
+#define MERU_API __attribute__((visibility("default")))
+#endif
+
+/* The ABI of this header. meru_abi_version() returns the library's; the major number changes when a client must be
+ * compiled anew. */
+#define MERU_ABI_MAJOR 1
+#define MERU_ABI_MINOR 1
+
+struct ArrowSchema;
+struct ArrowArray;
+struct ArrowArrayStream;
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Values
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* The type of a column or value. Numbers are never reused. The comment names the member of MeruValueInner. */
+typedef enum MeruColumnType {
+	MeruColumnType_Boolean = 0,       /* v_bool: 0 or 1 */
+	MeruColumnType_Int32 = 1,         /* v_int32 */
+	MeruColumnType_Int64 = 2,         /* v_int64 */
+	MeruColumnType_Float = 3,         /* v_float */
+	MeruColumnType_Double = 4,        /* v_double */
+	MeruColumnType_ByteArray = 5,     /* v_bytes: any bytes (SQL: BLOB) */
+	MeruColumnType_FixedLenBytes = 6, /* v_bytes: exactly fixed_byte_len bytes (SQL: BLOB) */
+	MeruColumnType_Int8 = 7,          /* v_int32 */
+	MeruColumnType_Int16 = 8,         /* v_int32 */
+	MeruColumnType_UInt8 = 9,         /* v_uint64 */
+	MeruColumnType_UInt16 = 10,       /* v_uint64 */
+	MeruColumnType_UInt32 = 11,       /* v_uint64 */
+	MeruColumnType_UInt64 = 12,       /* v_uint64 */
+	MeruColumnType_Int128 = 13,       /* v_int128, two's complement (SQL: HUGEINT) */
+	MeruColumnType_UInt128 = 14,      /* v_int128, unsigned (SQL: UHUGEINT) */
+	MeruColumnType_Decimal = 15,      /* v_int128: the scaled integer, two's complement */
+	MeruColumnType_Utf8 = 16,         /* v_bytes: valid UTF-8 (SQL: VARCHAR) */
+	MeruColumnType_Date = 17,         /* v_int32: days since 1970-01-01 */
+	MeruColumnType_Time = 18,         /* v_int64: microseconds since midnight */
+	MeruColumnType_TimestampS = 19,   /* v_int64: seconds since 1970-01-01, no time zone */
+	MeruColumnType_TimestampMs = 20,  /* v_int64: milliseconds */
+	MeruColumnType_TimestampUs = 21,  /* v_int64: microseconds (SQL: TIMESTAMP) */
+	MeruColumnType_TimestampNs = 22,  /* v_int64: nanoseconds */
+	MeruColumnType_TimestampTz = 23,  /* v_int64: microseconds, UTC */
+	MeruColumnType_Interval = 24,     /* v_interval */
+	MeruColumnType_Uuid = 25,         /* v_uuid: 16 bytes as printed */
+	MeruColumnType_Bit = 26,          /* v_bytes: one byte with the count of padding bits, then the bits, padded with 1s */
+	MeruColumnType_Enum = 27          /* v_uint64: the index of the label */
+} MeruColumnType;
+
+/* Status codes: the kind of an error, which is stable; the message is for people. Never renumbered. */
+typedef enum MeruStatus {
+	MeruStatus_Ok = 0,
+	MeruStatus_ErrIo = 1,              /* the file system said no */
+	MeruStatus_ErrCorruption = 2,      /* stored bytes are damaged; the message names file and offset */
+	MeruStatus_ErrSchemaMismatch = 3,  /* the given schema or values do not fit the table's */
+	MeruStatus_ErrNotFound = 4,        /* no database or table there */
+	MeruStatus_ErrInvalidArg = 5,      /* an argument is out of its domain */
+	MeruStatus_ErrReadOnly = 6,        /* a write through a read-only handle */
+	MeruStatus_ErrClosed = 7,          /* a write after meru_close() */
+	MeruStatus_ErrObjectStore = 8,     /* the object store said no */
+	MeruStatus_ErrParquet = 9,         /* a data file cannot be read or written as Parquet */
+	MeruStatus_ErrAlreadyExists = 10,  /* the table exists already */
+	MeruStatus_ErrLocked = 11,         /* another process writes to the directory; the message names it */
+	MeruStatus_ErrConflict = 12,       /* lost against a concurrent writer */
+	MeruStatus_ErrNoSpace = 13,        /* disk or quota full */
+	MeruStatus_ErrCancelled = 14,      /* the caller's interrupt callback asked for it */
+	MeruStatus_ErrTimeout = 15,        /* a bound on time was hit */
+	MeruStatus_ErrUnsupported = 16,    /* not possible in this version or process */
+	MeruStatus_ErrUnknown = 99         /* an internal error, with its trace */
+} MeruStatus;
+
+/* Borrowed bytes. data may be NULL when len is 0. */
+typedef struct MeruBytesView {
+	const uint8_t *data;
+	uintptr_t len;
+} MeruBytesView;
+
+typedef struct MeruInt128 {
+	uint64_t lo;
+	uint64_t hi;
+} MeruInt128;
+
+typedef struct MeruInterval {
+	int32_t months;
+	int32_t days;
+	int64_t micros;
+} MeruInterval;
+
+typedef union MeruValueInner {
+	uint8_t v_bool;
+	int32_t v_int32;
+	int64_t v_int64;
+	uint64_t v_uint64;
+	float v_float;
+	double v_double;
+	MeruBytesView v_bytes;
+	MeruInt128 v_int128;
+	MeruInterval v_interval;
+	uint8_t v_uuid[16];
+} MeruValueInner;
+
+/* One value. Where is_null is not 0, inner is not read; tag is ignored then on input and set on output. On input the
+ * tag must be the column's, with these allowances: Int32 for Int8 and Int16, Int64 and Int32 for any integer type the
+ * value fits, ByteArray for Utf8 (checked to be valid UTF-8), Utf8 for ByteArray and Enum (the label). */
+typedef struct MeruValue {
+	MeruColumnType tag;
+	uint8_t is_null;
+	MeruValueInner inner;
+} MeruValue;
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Schemas and options, in the plain structs of the first generation
+ * --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct MeruColumnDef {
+	const char *name;
+	MeruColumnType col_type;
+	/* FixedLenBytes: the length. Decimal: precision * 256 + scale. Else ignored. */
+	int32_t fixed_byte_len;
+	uint8_t nullable;
+	/* Both may be NULL. initial_default: what rows read as that were written before the column existed. write_default:
+	 * what meru_put() writes for a NULL field of a column that is not nullable. */
+	const MeruValue *initial_default;
+	const MeruValue *write_default;
+} MeruColumnDef;
+
+typedef struct MeruSchema {
+	const char *table_name;
+	const MeruColumnDef *columns;
+	uintptr_t column_count;
+	/* Column indices in key order. */
+	const uintptr_t *primary_key;
+	uintptr_t primary_key_len;
+} MeruSchema;
+
+typedef struct MeruOpenOptions {
+	MeruSchema schema;
+	/* The database directory: a path, or a file:// URI. */
+	const char *catalog_uri;
+	/* NULL: <catalog>/wal. */
+	const char *wal_dir;
+	/* 0: 64. */
+	uintptr_t memtable_size_mb;
+	uint8_t read_only;
+} MeruOpenOptions;
+
+/* An open database. Handles on one directory within a process share one engine. */
+typedef struct MeruHandle MeruHandle;
+
+/* Kept for clients of the first generation, whose thread pool it was. NULL is accepted wherever one is asked for. */
+typedef struct MeruRuntime MeruRuntime;
+
+typedef struct MeruRow {
+	MeruValue *fields;
+	uintptr_t field_count;
+} MeruRow;
+
+typedef struct MeruScanResult {
+	MeruRow *entries;
+	uintptr_t count;
+} MeruScanResult;
+
+typedef struct MeruMemtableStats {
+	uintptr_t active_size_bytes;
+	uint64_t active_entry_count;
+	uintptr_t flush_threshold; /* bytes */
+	uintptr_t immutable_count;
+} MeruMemtableStats;
+
+typedef struct MeruCacheStats {
+	uintptr_t capacity; /* bytes */
+	uintptr_t size;     /* bytes */
+	uint64_t hit_count;
+	uint64_t miss_count;
+} MeruCacheStats;
+
+typedef struct MeruStats {
+	int64_t snapshot_id;  /* the manifest's version */
+	uint64_t current_seq; /* the newest visible sequence number */
+	MeruMemtableStats memtable;
+	MeruCacheStats cache;
+} MeruStats;
+
+typedef struct MeruManifestInfo {
+	char *table_name;
+	MeruColumnDef *columns;
+	uintptr_t column_count;
+	uintptr_t *primary_key;
+	uintptr_t pk_count;
+	char **parquet_paths; /* absolute paths of the live data files */
+	uintptr_t parquet_count;
+} MeruManifestInfo;
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Opening and closing
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Creates or opens a database for the schema in opts. An existing table must have the same columns and key
+ * (ErrSchemaMismatch). With read_only the directory must hold a table (ErrNotFound). The second writing process gets
+ * ErrLocked at once. *db is freed by meru_free() or meru_close_free(). */
+MERU_API int meru_open(const MeruOpenOptions *opts, MeruRuntime *runtime, MeruHandle **db, char **err);
+
+/* Opens an existing database with the schema that it holds. ErrNotFound where there is no table. */
+MERU_API int meru_open_existing(const char *path, uint8_t read_only, MeruRuntime *runtime, MeruHandle **db, char **err);
+
+/* Flushes, makes durable and seals the handle: later writes through it give ErrClosed, reads still work. A second call
+ * does nothing. */
+MERU_API int meru_close(MeruHandle *db, char **err);
+/* Frees the handle without flushing; what was acknowledged is in the log and comes back at the next open. */
+MERU_API void meru_free(MeruHandle *db);
+/* meru_close() and meru_free(); frees also when closing fails. */
+MERU_API int meru_close_free(MeruHandle *db, char **err);
+/* 1 after meru_close() (also for NULL), else 0. */
+MERU_API int meru_is_closed(const MeruHandle *db);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Rows
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Writes a row: inserts it, or replaces the row of the same key. fields are in column order, all of them. *seq (may be
+ * NULL) receives the row's sequence number. Durable when the call returns, at the durability the handle was opened
+ * with. */
+MERU_API int meru_put(MeruHandle *db, const MeruRow *row, uint64_t *seq, char **err);
+/* Writes n rows atomically with one sync; of rows with equal keys the last wins. n may be 0 (then *seq is the current
+ * sequence number). *seq (may be NULL) receives the last row's sequence number. */
+MERU_API int meru_put_batch(MeruHandle *db, const MeruRow *rows, uintptr_t n, uint64_t *seq, char **err);
+/* Deletes the row of a key (n values in key order). It is no error if there is none. Reads nothing. */
+MERU_API int meru_delete(MeruHandle *db, const MeruValue *pk, uintptr_t n, uint64_t *seq, char **err);
+/* Looks a key up. Not found: Ok, *found 0, *row NULL. *row is freed by meru_row_free(). */
+MERU_API int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, int *found, MeruRow **row, char **err);
+/* All rows with start <= key < end, in key order: start is inclusive, end exclusive. A bound may be a prefix of the
+ * key's columns; NULL (or count 0) is open. Materialises the result: use meru_scan_arrow() for much data. *result is
+ * freed by meru_scan_result_free(). */
+MERU_API int meru_scan(const MeruHandle *db, const MeruValue *start, uintptr_t start_count, const MeruValue *end,
+                       uintptr_t end_count, MeruScanResult **result, char **err);
+
+/* Writes the memtable to data files and commits them. */
+MERU_API int meru_flush(MeruHandle *db, char **err);
+/* Read-only handles: sees what the writer committed since. On a writing handle it does nothing. */
+MERU_API int meru_refresh(MeruHandle *db, char **err);
+MERU_API int meru_stats(const MeruHandle *db, MeruStats *stats, char **err);
+/* The absolute path of the database directory; freed by meru_free_string(). NULL for a NULL handle. */
+MERU_API char *meru_catalog_path(const MeruHandle *db);
+/* Reads the newest manifest without opening the database. ErrNotFound where there is no table. *info is freed by
+ * meru_manifest_info_free(). */
+MERU_API int meru_manifest_info(MeruRuntime *runtime, const char *path, MeruManifestInfo **info, char **err);
+
+MERU_API void meru_row_free(MeruRow *row);
+MERU_API void meru_scan_result_free(MeruScanResult *result);
+MERU_API void meru_manifest_info_free(MeruManifestInfo *info);
+MERU_API void meru_free_string(char *string);
+/* threads is ignored; kept for clients of the first generation. Never NULL on success. */
+MERU_API MeruRuntime *meru_runtime_new(uintptr_t threads, char **err);
+MERU_API void meru_runtime_free(MeruRuntime *runtime);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Versions
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* The library's version, such as "0.1.0". Static: not freed. */
+MERU_API const char *meru_version(void);
+/* MERU_ABI_MAJOR * 65536 + MERU_ABI_MINOR of the library. */
+MERU_API uint32_t meru_abi_version(void);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Options by setter
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Options for meru_open_with(). Not for use from two threads at once. */
+typedef struct MeruOptions MeruOptions;
+MERU_API MeruOptions *meru_options_new(void);
+MERU_API void meru_options_free(MeruOptions *options);
+/* Sets an option by name; ErrInvalidArg names the option and what it accepts. Keys and values:
+ *   read_only             "true", "false" (default)
+ *   create_if_missing     "true" (default), "false": whether a writing open may create the directory
+ *   durability            "sync" (default), "interval", "os"
+ *   sync_interval_ms      1 to 60000 (default 100), for durability "interval"
+ *   memtable_bytes        1048576 to 4294967296 (default 67108864)
+ *   max_immutables        1 to 64 (default 4): full memtables awaiting flush before writers stop
+ *   cache_bytes           0 to 2^40 (default 67108864): decoded pages for point reads
+ *   retain_versions       1 to 1000000 (default 8): manifests kept besides the newest
+ *   gc_grace_secs         0 to 604800 (default 300): how long files that nobody references stay for other processes
+ *   wal_dir               a path (default <path>/wal) */
+MERU_API int meru_options_set(MeruOptions *options, const char *key, const char *value, char **err);
+
+/* Opens a database directory, with or without a table in it. options may be NULL. A writing handle creates the
+ * directory; a read-only one fails with ErrNotFound where there is none. Handles of one process on one directory share
+ * one engine: the options of the first one hold. */
+MERU_API int meru_open_with(const char *path, const MeruOptions *options, MeruHandle **db, char **err);
+
+/* A handle for reading: the engine that this process has open for writing on that directory, else a read-only one which
+ * is refreshed by this call. Never takes the writer's lock. Freed read-only engines stay open in a small cache, see
+ * meru_reader_cache_set(). */
+MERU_API int meru_open_reader(const char *path, MeruHandle **db, char **err);
+/* How many idle read-only engines the process keeps open: 0 to 1024 (default 8). Surplus ones are closed, the one
+ * unused longest first. */
+MERU_API int meru_reader_cache_set(uintptr_t handles, char **err);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Table schemas with every type
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* A table schema, being built or read. Not for use from two threads at once while it is built. */
+typedef struct MeruTableSchema MeruTableSchema;
+
+/* What meru_table_schema_column() tells of a column. Strings belong to the schema. */
+typedef struct MeruColumnInfo {
+	const char *name;
+	MeruColumnType type;
+	int32_t precision;        /* Decimal: digits */
+	int32_t scale;            /* Decimal: digits after the point */
+	int32_t fixed_byte_len;   /* FixedLenBytes: the length */
+	int32_t field_id;         /* stable for the life of the table; in the data files too */
+	int32_t key_position;     /* place in the primary key, from 0; -1: not in the key */
+	uint8_t nullable;
+	const char *default_sql;  /* the DEFAULT as SQL text; NULL: none */
+	const char *const *labels; /* Enum: the labels, in order */
+	uintptr_t label_count;
+} MeruColumnInfo;
+
+MERU_API MeruTableSchema *meru_table_schema_new(const char *table_name);
+/* Adds a column; reads name, type, precision, scale, fixed_byte_len, nullable, default_sql, labels and label_count of
+ * info, and the rest not. ErrInvalidArg names the column. */
+MERU_API int meru_table_schema_add_column(MeruTableSchema *schema, const MeruColumnInfo *info, char **err);
+/* Appends a column to the primary key; makes it NOT NULL. */
+MERU_API int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, char **err);
+MERU_API const char *meru_table_schema_name(const MeruTableSchema *schema);
+MERU_API uintptr_t meru_table_schema_column_count(const MeruTableSchema *schema);
+MERU_API int meru_table_schema_column(const MeruTableSchema *schema, uintptr_t column_index, MeruColumnInfo *info, char **err);
+MERU_API uintptr_t meru_table_schema_key_count(const MeruTableSchema *schema);
+/* The index of the column that is part key_position of the key. UINTPTR_MAX when out of range. */
+MERU_API uintptr_t meru_table_schema_key_column(const MeruTableSchema *schema, uintptr_t key_position);
+MERU_API void meru_table_schema_free(MeruTableSchema *schema);
+
+/* Creates the table of a database that has none (ErrAlreadyExists else). Durable when the call returns. */
+MERU_API int meru_create_table(MeruHandle *db, const MeruTableSchema *schema, char **err);
+/* Drops the table with all its rows, atomically. ErrNotFound where there is none. Snapshots held stay readable. */
+MERU_API int meru_drop_table(MeruHandle *db, char **err);
+/* The table's schema; ErrNotFound where the database has no table. */
+MERU_API int meru_table_schema_get(const MeruHandle *db, MeruTableSchema **schema, char **err);
+/* A number that changes whenever what a new snapshot would show changes (rows, files or schema). Takes no lock. On a
+ * read-only handle it changes at refresh. */
+MERU_API uint64_t meru_state_version(const MeruHandle *db);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Writing in bulk
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Asked now and then during long calls; a result other than 0 makes the call stop with ErrCancelled, nothing done. */
+typedef int (*MeruInterruptFn)(void *ctx);
+
+/* One atomic change of any size: small ones go through the log, large ones straight to data files; in both cases all
+ * becomes visible at once. Later rows win over earlier ones of the same key. A write is used by one thread at a time. */
+typedef struct MeruWrite MeruWrite;
+MERU_API int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err);
+/* interrupt may be NULL; it is called on the thread that calls into the write. */
+MERU_API void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interrupt, void *ctx);
+/* Adds rows: a struct array whose children are all columns in order, in the types of meru_arrow_schema(). Takes the
+ * array (it is released also on error) and leaves the schema to the caller. After an error the write can only be
+ * freed. */
+MERU_API int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema, char **err);
+/* Adds deletions: a struct array whose children are the key columns in key order. Ownership as above. */
+MERU_API int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema, char **err);
+/* Commits: durable and visible when it returns Ok. On an error nothing was written. *seq (may be NULL) as in
+ * meru_put_batch(). The write is used up; free it. */
+MERU_API int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err);
+/* Drops what was not committed. */
+MERU_API void meru_write_free(MeruWrite *write);
+
+/* begin, put, commit in one: upserts the rows of one array atomically. */
+MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq, char **err);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Snapshots and scans
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* What a reader sees: data files minus deletion vectors, plus the rows that are only in memory. It stays the same, and
+ * its files stay on disk, until it is released. For any number of threads. */
+typedef struct MeruSnapshot MeruSnapshot;
+
+typedef struct MeruSnapshotInfo {
+	int64_t version;       /* the manifest's number */
+	uint64_t seq;          /* the newest row visible */
+	uint64_t file_count;
+	uint64_t live_rows;    /* exact: rows of the files that are live, and in memory */
+	uint64_t memory_rows;  /* live rows that are only in memory (the overlay) */
+} MeruSnapshotInfo;
+
+typedef struct MeruFileInfo {
+	const char *path; /* absolute; belongs to the snapshot */
+	uint64_t size;    /* bytes */
+	uint64_t rows;    /* in the file, deleted ones included */
+	uint64_t deleted; /* of those, not visible in this snapshot */
+	int32_t level;
+	uint64_t seq_min;
+	uint64_t seq_max;
+	MeruBytesView key_min; /* encoded keys; belong to the snapshot */
+	MeruBytesView key_max;
+} MeruFileInfo;
+
+/* ErrNotFound where the database has no table. */
+MERU_API int meru_snapshot_acquire(const MeruHandle *db, MeruSnapshot **snapshot, char **err);
+MERU_API void meru_snapshot_release(MeruSnapshot *snapshot);
+MERU_API int meru_snapshot_info(const MeruSnapshot *snapshot, MeruSnapshotInfo *info, char **err);
+MERU_API int meru_snapshot_schema(const MeruSnapshot *snapshot, MeruTableSchema **schema, char **err);
+MERU_API int meru_snapshot_file(const MeruSnapshot *snapshot, uintptr_t index, MeruFileInfo *info, char **err);
+/* The positions (row numbers in the file, ascending) that are not visible in this snapshot: its deletion vector, and the
+ * rows that rows in memory supersede. *positions belongs to the snapshot. */
+MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions, uintptr_t *count, char **err);
+/* The live rows that are only in memory, in key order, as a stream of struct arrays of at most 16,384 rows: the columns
+ * asked for, in that order (columns NULL: all). A stream may outlive the snapshot's release. Streams are for one thread
+ * at a time. */
+MERU_API int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count, struct ArrowArrayStream *out, char **err);
+/* Looks up one key, given as a struct array of one row with the key columns in key order (taken, as above). Found: *found
+ * 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
+MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema, int *found, struct ArrowArray *out, char **err);
+
+/* A range of keys for meru_scan_arrow(): a zeroed struct is the whole table. */
+typedef struct MeruScanRange {
+	const MeruValue *lower; /* a prefix of the key's columns */
+	uintptr_t lower_count;  /* 0: open */
+	uint8_t lower_exclusive;
+	const MeruValue *upper;
+	uintptr_t upper_count;
+	uint8_t upper_exclusive;
+	uint64_t limit; /* 0: none */
+} MeruScanRange;
+/* Rows of a key range in key order, as a stream of struct arrays of at most 65,536 rows. range may be NULL. */
+MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns, uintptr_t column_count, struct ArrowArrayStream *out, char **err);
+
+/* The Arrow types in which rows go in and out, as a struct schema of all columns. Types of Arrow's own where it has
+ * them; else: Int128 and Interval are w:16 (big-endian, each integer with its sign bit flipped; Interval: months, days,
+ * microseconds), UInt128 is w:16 big-endian, Bit is z, Enum is u (the label). Field metadata: merutable.type,
+ * merutable.field_id. The caller releases *out. */
+MERU_API int meru_arrow_schema(const MeruTableSchema *schema, struct ArrowSchema *out, char **err);
+
+/* Counters and gauges of the engine as a JSON object; freed by meru_free_string(). */
+MERU_API int meru_stats_json(const MeruHandle *db, char **json, char **err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MERUTABLE_H */
