@@ -1,0 +1,21 @@
+#include "duckdb/main/extension/extension_loader.hpp"
+#include "merutable.h"
+#include "sigguard.h"
+
+namespace duckdb {
+
+static void LoadInternal(ExtensionLoader &loader) {
+	loader.SetDescription("Tables whose rows change all the time, kept as Parquet and read by DuckDB's own reader");
+}
+
+} // namespace duckdb
+
+extern "C" {
+
+DUCKDB_CPP_EXTENSION_ENTRY(merutable, loader) {
+	// Any call into the engine waits until its Go runtime is up; only then is the host's signal action ours to restore.
+	meru_abi_version();
+	merutable_sigguard_restore();
+	duckdb::LoadInternal(loader);
+}
+}
