@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 python_step() {
-	key=$(cat scripts/requirements.txt | cksum)
+	key="$(cksum <scripts/requirements.txt) $PWD"
 	if stamped python "$key" && [ -x build/venv/bin/just ]; then
 		return 0
 	fi
@@ -21,8 +21,9 @@ python_step() {
 	[ -n "$python" ] || die "Python 3.10 or newer with its venv module is needed (Debian: apt-get install python3-venv)"
 	say "Python packages of scripts/requirements.txt -> build/venv"
 	mkdir -p build/logs
-	# --copies: the environment survives when the Python that made it is moved.
-	[ -x build/venv/bin/python ] || "$python" -m venv build/venv >build/logs/python.log 2>&1 || {
+	# Scripts in it name their place, so a checkout that was moved gets a new one.
+	[ ! -d build/venv ] || stamped python "$key" || rm -rf build/venv
+	"$python" -m venv build/venv >build/logs/python.log 2>&1 || {
 		tail_of build/logs/python.log
 		die "$python -m venv build/venv failed (Debian: apt-get install python3-venv)"
 	}
@@ -86,6 +87,10 @@ run_steps() {
 		esac
 	done
 }
+
+# `./...` must not look for Go packages here, where a whole toolchain may lie: a module of its own keeps it out.
+mkdir -p build
+[ -f build/go.mod ] || printf 'module build\n' >build/go.mod
 
 use_tools
 [ $# -gt 0 ] || set -- python go duckdb

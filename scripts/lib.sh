@@ -86,8 +86,14 @@ with_lock() {
 	trap 'rm -rf "$lock_dir"' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
-	lock_status=0
-	"$@" || lock_status=$?
+	# A subshell of its own, and not `"$@" ||`, because a shell ignores set -e in a command whose status is tested.
+	set +e
+	(
+		set -e
+		"$@"
+	)
+	lock_status=$?
+	set -e
 	rm -rf "$lock_dir"
 	trap - EXIT INT TERM
 	return "$lock_status"

@@ -1,0 +1,21 @@
+#!/bin/sh
+# bench.sh PROGRAM [arguments]: runs bench/PROGRAM (a Go program). Without a name: which there are.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+use_tools
+
+programs() {
+	find bench -name main.go 2>/dev/null | sed 's,^bench/,,; s,/*main\.go$,,' | sort
+}
+
+if [ $# -eq 0 ]; then
+	found=$(programs)
+	[ -n "$found" ] || die "there is no program under bench/"
+	printf './dev bench %s\n' $found
+	exit 0
+fi
+program=$1
+shift
+[ -f "bench/$program/main.go" ] || die "there is no bench/$program: $(programs | tr '\n' ' ')"
+exec go run -trimpath -ldflags='-s -w' "./bench/$program" "$@"
