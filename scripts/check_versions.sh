@@ -24,5 +24,5 @@ agrees third_party/duckdb/fetch/Cargo.lock "$(sed -n 's/^DUCKDB_CRATE_SHA256=//p
 agrees scripts/requirements.txt "duckdb==$version"
 agrees scripts/requirements.txt "duckdb-cli==$version"
 agrees scripts/node/package.json "\"@duckdb/node-api\": \"$version-"
-agrees .github/workflows/release.yml "duckdb_version: v$version"
+agrees .github/workflows/release.yml "duckdb_version: [v$version]"
 exit "$failed"

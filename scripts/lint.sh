@@ -71,5 +71,6 @@ check vet go vet ./...
 check staticcheck staticcheck ./...
 check exports check_exports
 check flake sh scripts/check_flake.sh
+check upstream sh scripts/check_upstream.sh
 check versions sh scripts/check_versions.sh
 [ -z "$failed" ] || die "lint failed:$failed"
