@@ -104,5 +104,10 @@ use_tools() {
 	PATH=$PWD/build/bin:$PWD/build/venv/bin:$PATH
 	# Some installations pin GOTOOLCHAIN to "local"; go.mod decides here.
 	GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
-	export PATH GOTOOLCHAIN
+	# A server of this checkout's own: it is told at its start which folder to cut from paths, which is what lets a fresh
+	# clone hit what another compiled.
+	SCCACHE_BASEDIRS=$PWD
+	SCCACHE_SERVER_UDS=${TMPDIR:-/tmp}/merutable-sccache-$(id -u)-$(printf %s "$PWD" | cksum | cut -d' ' -f1)
+	SCCACHE_IDLE_TIMEOUT=300
+	export PATH GOTOOLCHAIN SCCACHE_BASEDIRS SCCACHE_SERVER_UDS SCCACHE_IDLE_TIMEOUT
 }
