@@ -1,0 +1,127 @@
+package memtable
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+func newRowBuffer(t testing.TB, capacity int) *RowBuffer {
+	t.Helper()
+	b, err := NewRowBuffer(capacity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+func bufferRows(b *RowBuffer) model {
+	var out model
+	it := b.NewIter()
+	for it.First(); it.Valid(); it.Next() {
+		out = append(out, version{string(it.Key()), 0, it.Op(), string(it.Value())})
+	}
+	return out
+}
+
+// checkBuffer adds rows, sorts, and compares with a map.
+func checkBuffer(t *testing.T, b *RowBuffer, rows model) {
+	t.Helper()
+	last := map[string]version{}
+	for _, v := range rows {
+		if err := b.Add([]byte(v.key), v.op, []byte(v.value)); err != nil {
+			t.Fatal(err)
+		}
+		v.seq = 0
+		last[v.key] = v
+	}
+	b.Sort()
+	b.Sort()
+	var want model
+	for _, k := range slices.Sorted(maps.Keys(last)) {
+		want = append(want, last[k])
+	}
+	if got := bufferRows(b); !slices.Equal(got, want) {
+		t.Fatalf("%v\nwant\n%v", got, want)
+	}
+	if b.Len() != len(rows) {
+		t.Fatalf("Len is %d, not %d", b.Len(), len(rows))
+	}
+	if len(want) == 0 {
+		if b.MinKey() != nil || b.MaxKey() != nil {
+			t.Fatal("an empty buffer has bounds")
+		}
+		return
+	}
+	if string(b.MinKey()) != want[0].key || string(b.MaxKey()) != want[len(want)-1].key {
+		t.Fatalf("bounds %q and %q, want %q and %q", b.MinKey(), b.MaxKey(), want[0].key, want[len(want)-1].key)
+	}
+}
+
+func TestRowBuffer(t *testing.T) {
+	for name, makeKey := range keyMakers {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				r := rand.New(rand.NewPCG(seed, 4))
+				b := newRowBuffer(t, 4<<20)
+				for range 4 {
+					rows := randomVersions(r, r.IntN(3000), makeKey)
+					switch r.IntN(4) {
+					case 0: // strictly ascending
+						rows = rows.visible(base.MaxSeq)
+					case 1: // ascending with equal keys
+						slices.SortStableFunc(rows, func(a, b version) int { return strings.Compare(a.key, b.key) })
+					}
+					checkBuffer(t, b, rows)
+					b.Reset()
+				}
+			}
+		})
+	}
+}
+
+func TestRowBufferFull(t *testing.T) {
+	b := newRowBuffer(t, 100<<10)
+	for range 3 {
+		n := 0
+		for ; ; n++ {
+			err := b.Add(fmt.Appendf(nil, "%08d", n^5), base.OpPut, make([]byte, 100))
+			if errors.Is(err, ErrFull) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.Bytes() > b.Capacity() || b.Bytes()+RowBytes(8, 100) <= b.Capacity() || b.Len() != n {
+			t.Fatalf("full at %d of %d bytes, %d of %d rows", b.Bytes(), b.Capacity(), b.Len(), n)
+		}
+		b.Sort()
+		if got := bufferRows(b); len(got) != n {
+			t.Fatalf("%d rows of %d", len(got), n)
+		}
+		b.Reset()
+		// One row of any size fits alone.
+		if err := b.Add([]byte("big"), base.OpPut, make([]byte, 5<<20)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Add([]byte("small"), base.OpPut, nil); !errors.Is(err, ErrFull) {
+			t.Fatal(err)
+		}
+		b.Sort()
+		if got := bufferRows(b); len(got) != 1 || len(got[0].value) != 5<<20 {
+			t.Fatal("the big row is not there")
+		}
+		b.Reset()
+	}
+	if err := b.Add(make([]byte, base.MaxKeyBytes+1), base.OpPut, nil); base.CodeOf(err) != base.CodeInvalidArgument || errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+}
