@@ -13,7 +13,9 @@ export GOTOOLCHAIN := env("GOTOOLCHAIN", "auto")
 export GOFLAGS := trim(env("GOFLAGS", "") + " -trimpath -buildvcs=false -buildmode=pie")
 
 python := "build/venv/bin/python"
-# The packages whose concurrency is worth the race detector's tenfold cost in every test run.
+
+# The packages whose concurrency is worth the race detector's tenfold cost in every test run. Go refuses -race together
+# with -buildmode=pie, so that these builds share the cache with no others.
 race_packages := "./engine/..."
 
 # (what `./dev` alone prints)
@@ -37,7 +39,7 @@ build-capi *configs='debug release': init
     @sh scripts/build.sh capi {{ configs }}
 
 # what is installed, in which version, and what is missing
-check-env:
+check-env: init
     @sh scripts/check_env.sh
 
 # DuckDB's shell with the extension loaded
@@ -82,7 +84,7 @@ test-hosts *args: build-release (build-capi 'release') node
 
 # Go tests under the race detector
 race *packages=race_packages: init _tools
-    @gotestsum --format pkgname --format-hide-empty-pkg -- -race -short -timeout 20m {{ packages }}
+    @gotestsum --format pkgname --format-hide-empty-pkg -- -race -buildmode=default -short -timeout 20m {{ packages }}
 
 # vet, staticcheck, gofumpt, clang-format, the header against the library's symbols, the flake
 lint: init _tools (build-capi 'release')

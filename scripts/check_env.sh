@@ -19,6 +19,15 @@ tool() {
 	fi
 }
 
+# optional NAME WHY COMMAND…: missing is fine.
+optional() {
+	if command -v "$3" >/dev/null 2>&1; then
+		tool "$@"
+	else
+		printf '  %-14s not here: %s\n' "$1" "$2"
+	fi
+}
+
 # installed NAME PATH HOW
 installed() {
 	if [ -e "$2" ]; then
@@ -36,8 +45,8 @@ tool readelf "binutils, for the check of thread-local storage" readelf --version
 tool nm "binutils, for the check of the exported symbols" nm --version
 tool tar "to unpack what is fetched" tar --version
 tool go "see scripts/init.sh" go version
-tool node "only for demo data and host tests; installed when needed" node --version
-tool cargo "only to fetch DuckDB's sources quickly; pip is the fallback" cargo --version
+optional node "./dev fetches it for demo data and host tests" node --version
+optional cargo "pip fetches DuckDB's sources instead, slowly" cargo --version
 echo "from scripts/requirements.txt"
 tool just "./dev init" just --version
 tool cmake "./dev init" cmake --version

@@ -25,7 +25,7 @@ MERUTABLE_HIDDEN void duckdb_je_free(void *pointer) {
 // DuckDB asks jemalloc to purge and reads counters; it lives with a refusal. The output is zeroed all the same, because
 // a caller that ignores the result would otherwise use what was on its stack.
 MERUTABLE_HIDDEN int duckdb_je_mallctl(const char *name, void *old_value, size_t *old_size, void *new_value,
-                                       size_t new_size) {
+									   size_t new_size) {
 	(void)name;
 	(void)new_value;
 	(void)new_size;

@@ -1,9 +1,9 @@
 // Keeps a Go host's preemption signal alive.
 //
 // A Go runtime that starts inside a shared library installs its own SIGURG handler and does not pass the signal on. If
-// the host is a Go program too, its garbage collector then waits for ever for a goroutine in a tight loop. So the host's
-// action is saved before our Go runtime starts, and put back after. What our runtime loses in a Go host is asynchronous
-// preemption: its goroutines yield at calls only. In every other host nothing changes.
+// the host is a Go program too, its garbage collector then waits for ever for a goroutine in a tight loop. So the
+// host's action is saved before our Go runtime starts, and put back after. What our runtime loses in a Go host is
+// asynchronous preemption: its goroutines yield at calls only. In every other host nothing changes.
 #include "sigguard.h"
 
 #include <signal.h>
