@@ -1,0 +1,362 @@
+/* The functions of merutable.h. Each refuses a forked child and hands over to its Go half, merugo_…; handles cross as
+ * plain integers, because they are numbers and no addresses (handle.go). The compiler checks these definitions against
+ * the header, and the calls against what cgo generated. */
+#include "capi.h"
+#include "_cgo_export.h"
+
+/* An out parameter as its Go half takes it: Go writes addresses of C memory there as integers, so that its garbage
+ * collector never looks at what the caller's memory held before. */
+#define OUT(p) ((uintptr_t *)(p))
+#define HANDLE(h) ((uintptr_t)(h))
+#define REFUSE_FORKED(err)                                                                                              \
+	do {                                                                                                                \
+		if (capi_forked) {                                                                                              \
+			return capi_refuse_forked(err);                                                                             \
+		}                                                                                                               \
+	} while (0)
+
+/* ---- opening and closing ---- */
+
+int meru_open(const MeruOpenOptions *opts, MeruRuntime *runtime, MeruHandle **db, char **err) {
+	(void)runtime;
+	REFUSE_FORKED(err);
+	return merugo_open((MeruOpenOptions *)opts, OUT(db), OUT(err));
+}
+
+int meru_open_existing(const char *path, uint8_t read_only, MeruRuntime *runtime, MeruHandle **db, char **err) {
+	(void)runtime;
+	REFUSE_FORKED(err);
+	return merugo_open_existing((char *)path, read_only, OUT(db), OUT(err));
+}
+
+int meru_open_with(const char *path, const MeruOptions *options, MeruHandle **db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_open_with((char *)path, HANDLE(options), OUT(db), OUT(err));
+}
+
+int meru_open_reader(const char *path, MeruHandle **db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_open_reader((char *)path, OUT(db), OUT(err));
+}
+
+int meru_reader_cache_set(uintptr_t handles, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_reader_cache_set(handles, OUT(err));
+}
+
+int meru_close(MeruHandle *db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_close(HANDLE(db), OUT(err));
+}
+
+void meru_free(MeruHandle *db) {
+	if (db && !capi_forked) {
+		merugo_free(HANDLE(db));
+	}
+}
+
+int meru_close_free(MeruHandle *db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_close_free(HANDLE(db), OUT(err));
+}
+
+int meru_is_closed(const MeruHandle *db) {
+	if (!db || capi_forked) {
+		return 1;
+	}
+	return merugo_is_closed(HANDLE(db));
+}
+
+char *meru_catalog_path(const MeruHandle *db) {
+	if (!db || capi_forked) {
+		return NULL;
+	}
+	return (char *)merugo_catalog_path(HANDLE(db));
+}
+
+/* ---- rows ---- */
+
+int meru_put(MeruHandle *db, const MeruRow *row, uint64_t *seq, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_put(HANDLE(db), (MeruRow *)row, seq, OUT(err));
+}
+
+int meru_put_batch(MeruHandle *db, const MeruRow *rows, uintptr_t n, uint64_t *seq, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_put_batch(HANDLE(db), (MeruRow *)rows, n, seq, OUT(err));
+}
+
+int meru_delete(MeruHandle *db, const MeruValue *pk, uintptr_t n, uint64_t *seq, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_delete(HANDLE(db), (MeruValue *)pk, n, seq, OUT(err));
+}
+
+int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, int *found, MeruRow **row, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_get(HANDLE(db), (MeruValue *)pk, n, found, OUT(row), OUT(err));
+}
+
+int meru_scan(const MeruHandle *db, const MeruValue *start, uintptr_t start_count, const MeruValue *end,
+              uintptr_t end_count, MeruScanResult **result, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_scan(HANDLE(db), (MeruValue *)start, start_count, (MeruValue *)end, end_count, OUT(result), OUT(err));
+}
+
+int meru_flush(MeruHandle *db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_flush(HANDLE(db), OUT(err));
+}
+
+int meru_refresh(MeruHandle *db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_refresh(HANDLE(db), OUT(err));
+}
+
+int meru_stats(const MeruHandle *db, MeruStats *stats, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_stats(HANDLE(db), stats, OUT(err));
+}
+
+int meru_stats_json(const MeruHandle *db, char **json, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_stats_json(HANDLE(db), OUT(json), OUT(err));
+}
+
+uint64_t meru_state_version(const MeruHandle *db) {
+	if (!db || capi_forked) {
+		return 0;
+	}
+	return merugo_state_version(HANDLE(db));
+}
+
+int meru_manifest_info(MeruRuntime *runtime, const char *path, MeruManifestInfo **info, char **err) {
+	(void)runtime;
+	REFUSE_FORKED(err);
+	return merugo_manifest_info((char *)path, OUT(info), OUT(err));
+}
+
+/* ---- freeing: C memory only, so these work in a forked child too ---- */
+
+void meru_row_free(MeruRow *row) { capi_object_free(row); }
+
+void meru_scan_result_free(MeruScanResult *result) { capi_object_free(result); }
+
+void meru_manifest_info_free(MeruManifestInfo *info) { capi_object_free(info); }
+
+void meru_free_string(char *string) { free(string); }
+
+/* ---- the runtime of the first generation ---- */
+
+/* There is nothing behind a runtime: all get the address of this. */
+static char the_runtime;
+
+MeruRuntime *meru_runtime_new(uintptr_t threads, char **err) {
+	(void)threads;
+	if (capi_forked) {
+		capi_refuse_forked(err);
+		return NULL;
+	}
+	if (err) {
+		*err = NULL;
+	}
+	return (MeruRuntime *)&the_runtime;
+}
+
+void meru_runtime_free(MeruRuntime *runtime) { (void)runtime; }
+
+/* ---- versions ---- */
+
+const char *meru_version(void) {
+	static const char *volatile version;
+	const char *known = version;
+	if (!known) {
+		if (capi_forked) {
+			return "";
+		}
+		known = version = (const char *)merugo_version();
+	}
+	return known;
+}
+
+uint32_t meru_abi_version(void) { return MERU_ABI_MAJOR * 65536u + MERU_ABI_MINOR; }
+
+/* ---- options ---- */
+
+MeruOptions *meru_options_new(void) { return capi_forked ? NULL : (MeruOptions *)merugo_options_new(); }
+
+void meru_options_free(MeruOptions *options) {
+	if (options && !capi_forked) {
+		merugo_options_free(HANDLE(options));
+	}
+}
+
+int meru_options_set(MeruOptions *options, const char *key, const char *value, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_options_set(HANDLE(options), (char *)key, (char *)value, OUT(err));
+}
+
+/* ---- table schemas ---- */
+
+MeruTableSchema *meru_table_schema_new(const char *table_name) {
+	return capi_forked ? NULL : (MeruTableSchema *)merugo_table_schema_new((char *)table_name);
+}
+
+int meru_table_schema_add_column(MeruTableSchema *schema, const MeruColumnInfo *info, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_add_column(HANDLE(schema), (MeruColumnInfo *)info, OUT(err));
+}
+
+int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_add_key(HANDLE(schema), column_index, OUT(err));
+}
+
+const char *meru_table_schema_name(const MeruTableSchema *schema) {
+	return capi_forked ? NULL : (const char *)merugo_table_schema_name(HANDLE(schema));
+}
+
+uintptr_t meru_table_schema_column_count(const MeruTableSchema *schema) {
+	return capi_forked ? 0 : merugo_table_schema_column_count(HANDLE(schema));
+}
+
+int meru_table_schema_column(const MeruTableSchema *schema, uintptr_t column_index, MeruColumnInfo *info, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_column(HANDLE(schema), column_index, info, OUT(err));
+}
+
+uintptr_t meru_table_schema_key_count(const MeruTableSchema *schema) {
+	return capi_forked ? 0 : merugo_table_schema_key_count(HANDLE(schema));
+}
+
+uintptr_t meru_table_schema_key_column(const MeruTableSchema *schema, uintptr_t key_position) {
+	return capi_forked ? UINTPTR_MAX : merugo_table_schema_key_column(HANDLE(schema), key_position);
+}
+
+void meru_table_schema_free(MeruTableSchema *schema) {
+	if (schema && !capi_forked) {
+		merugo_table_schema_free(HANDLE(schema));
+	}
+}
+
+int meru_create_table(MeruHandle *db, const MeruTableSchema *schema, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_create_table(HANDLE(db), HANDLE(schema), OUT(err));
+}
+
+int meru_drop_table(MeruHandle *db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_drop_table(HANDLE(db), OUT(err));
+}
+
+int meru_table_schema_get(const MeruHandle *db, MeruTableSchema **schema, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_get(HANDLE(db), OUT(schema), OUT(err));
+}
+
+int meru_arrow_schema(const MeruTableSchema *schema, struct ArrowSchema *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_arrow_schema(HANDLE(schema), out, OUT(err));
+}
+
+/* ---- writing in bulk: arrays are taken in every case ---- */
+
+int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_write_begin(HANDLE(db), OUT(write), OUT(err));
+}
+
+void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interrupt, void *ctx) {
+	if (write && !capi_forked) {
+		merugo_write_set_interrupt(HANDLE(write), interrupt, HANDLE(ctx));
+	}
+}
+
+int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema, char **err) {
+	if (capi_forked) {
+		capi_array_release(rows);
+		return capi_refuse_forked(err);
+	}
+	return merugo_write_put_arrow(HANDLE(write), rows, (struct ArrowSchema *)schema, OUT(err));
+}
+
+int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema, char **err) {
+	if (capi_forked) {
+		capi_array_release(keys);
+		return capi_refuse_forked(err);
+	}
+	return merugo_write_delete_arrow(HANDLE(write), keys, (struct ArrowSchema *)schema, OUT(err));
+}
+
+int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_write_commit(HANDLE(write), seq, OUT(err));
+}
+
+void meru_write_free(MeruWrite *write) {
+	if (write && !capi_forked) {
+		merugo_write_free(HANDLE(write));
+	}
+}
+
+int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq, char **err) {
+	if (capi_forked) {
+		capi_array_release(rows);
+		return capi_refuse_forked(err);
+	}
+	return merugo_put_arrow(HANDLE(db), rows, (struct ArrowSchema *)schema, seq, OUT(err));
+}
+
+/* ---- snapshots and scans ---- */
+
+int meru_snapshot_acquire(const MeruHandle *db, MeruSnapshot **snapshot, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_acquire(HANDLE(db), OUT(snapshot), OUT(err));
+}
+
+void meru_snapshot_release(MeruSnapshot *snapshot) {
+	if (snapshot && !capi_forked) {
+		merugo_snapshot_release(HANDLE(snapshot));
+	}
+}
+
+int meru_snapshot_info(const MeruSnapshot *snapshot, MeruSnapshotInfo *info, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_info(HANDLE(snapshot), info, OUT(err));
+}
+
+int meru_snapshot_schema(const MeruSnapshot *snapshot, MeruTableSchema **schema, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_schema(HANDLE(snapshot), OUT(schema), OUT(err));
+}
+
+int meru_snapshot_file(const MeruSnapshot *snapshot, uintptr_t index, MeruFileInfo *info, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_file(HANDLE(snapshot), index, info, OUT(err));
+}
+
+int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions, uintptr_t *count,
+                          char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_deletes(HANDLE(snapshot), index, OUT(positions), count, OUT(err));
+}
+
+int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count,
+                          struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_overlay(HANDLE(snapshot), (uint32_t *)columns, column_count, out, OUT(err));
+}
+
+int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema, int *found,
+                      struct ArrowArray *out, char **err) {
+	if (capi_forked) {
+		capi_array_release(key);
+		return capi_refuse_forked(err);
+	}
+	return merugo_snapshot_get(HANDLE(snapshot), key, (struct ArrowSchema *)schema, found, out, OUT(err));
+}
+
+int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
+                    uintptr_t column_count, struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_scan_arrow(HANDLE(snapshot), (MeruScanRange *)range, (uint32_t *)columns, column_count, out, OUT(err));
+}

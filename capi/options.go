@@ -1,0 +1,61 @@
+package main
+
+/*
+#include "capi.h"
+*/
+import "C"
+
+import (
+	"sync"
+
+	"github.com/merutable/merutable/engine"
+)
+
+// openOptions is what MeruOptions stands for.
+type openOptions struct {
+	mu sync.Mutex
+	o  engine.Options
+}
+
+func (o *openOptions) get() engine.Options {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.o
+}
+
+//export merugo_options_new
+func merugo_options_new() (h C.uintptr_t) {
+	quiet(func() { h = handles.add(new(openOptions)) })
+	return h
+}
+
+//export merugo_options_free
+func merugo_options_free(h C.uintptr_t) {
+	quiet(func() { _, _ = remove[openOptions](h, "options") })
+}
+
+//export merugo_options_set
+func merugo_options_set(h C.uintptr_t, ckey, cvalue *C.char, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		o, err := lookup[openOptions](h, "options")
+		if err != nil {
+			return err
+		}
+		key, err := goText(ckey, "key", maxNameText)
+		if err != nil {
+			return err
+		}
+		value, err := goText(cvalue, "value", maxPathText)
+		if err != nil {
+			return err
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		changed := o.o
+		if err := changed.Set(key, value); err != nil {
+			return err
+		}
+		o.o = changed
+		return nil
+	})
+}

@@ -1,0 +1,129 @@
+package main
+
+/*
+#include "capi.h"
+*/
+import "C"
+
+import (
+	"sync"
+
+	"github.com/merutable/merutable/engine"
+)
+
+// write is what MeruWrite stands for.
+type write struct {
+	mu sync.Mutex
+	w  *engine.Write
+}
+
+// with runs fn on the write, which is for one thread at a time. A second one, or an interrupt callback that calls back
+// into its own write, gets an error instead of a wait that might never end.
+func (w *write) with(fn func() error) error {
+	if !w.mu.TryLock() {
+		return invalid("argument write is in use by another call")
+	}
+	defer w.mu.Unlock()
+	return fn()
+}
+
+//export merugo_write_begin
+func merugo_write_begin(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		if err := need(out, "write"); err != nil {
+			return err
+		}
+		db, err := lookupDB(h)
+		if err != nil {
+			return err
+		}
+		w, err := db.NewWrite()
+		if err != nil {
+			return err
+		}
+		*out = handles.add(&write{w: w})
+		return nil
+	})
+}
+
+//export merugo_write_set_interrupt
+func merugo_write_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.uintptr_t) {
+	quiet(func() {
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return
+		}
+		_ = w.with(func() error { // there is nobody to tell that it is in use
+			if interrupt == nil {
+				w.w.SetInterrupt(nil)
+				return nil
+			}
+			w.w.SetInterrupt(func() bool { return C.capi_ask_interrupt(interrupt, ctx) != 0 })
+			return nil
+		})
+	})
+}
+
+//export merugo_write_put_arrow
+func merugo_write_put_arrow(h C.uintptr_t, rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		defer C.capi_array_release(rows)
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		return w.with(func() error { return putArrow(w.w, rows, schema) })
+	})
+}
+
+//export merugo_write_delete_arrow
+func merugo_write_delete_arrow(h C.uintptr_t, keys *C.struct_ArrowArray, schema *C.struct_ArrowSchema, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		defer C.capi_array_release(keys)
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		return w.with(func() error {
+			return withBatch(keys, schema, "keys", engine.KeySchema(w.w.Schema()), w.w.DeleteColumns)
+		})
+	})
+}
+
+func putArrow(w *engine.Write, rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema) error {
+	return withBatch(rows, schema, "rows", w.Schema(), w.PutColumns)
+}
+
+//export merugo_write_commit
+func merugo_write_commit(h C.uintptr_t, seq *C.uint64_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		return w.with(func() error {
+			last, err := w.w.Commit()
+			if err == nil && seq != nil {
+				*seq = C.uint64_t(last)
+			}
+			return err
+		})
+	})
+}
+
+//export merugo_write_free
+func merugo_write_free(h C.uintptr_t) {
+	quiet(func() {
+		if w, err := remove[write](h, "write"); err == nil {
+			w.w.Close()
+		}
+	})
+}
+
+//export merugo_put_arrow
+func merugo_put_arrow(h C.uintptr_t, rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, seq *C.uint64_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		defer C.capi_array_release(rows)
+		return commitWith(h, seq, func(w *engine.Write) error { return putArrow(w, rows, schema) })
+	})
+}
