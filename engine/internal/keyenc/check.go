@@ -89,18 +89,23 @@ func checkTimestamp(t base.Type, i, limit int64) error {
 }
 
 func checkDecimal(t base.Type, v base.Value) error {
-	hi, lo := v.Hi, v.Lo
+	hi := v.Hi
 	if t.FixedSize() <= 8 {
-		hi = uint64(int64(lo) >> 63)
+		hi = uint64(v.Int64() >> 63)
 	}
-	if int64(hi) < 0 {
-		hi, lo = negate128(hi, lo)
-	}
-	limit := &powersOf10[t.Precision]
-	if hi > limit.hi || hi == limit.hi && lo >= limit.lo {
+	if !FitsDecimal(hi, v.Lo, t.Precision) {
 		return base.Errorf(base.CodeInvalidArgument, "the value has more than %d digits: it does not fit %s", t.Precision, t)
 	}
 	return nil
+}
+
+// FitsDecimal reports whether a two's complement 128-bit integer has at most precision digits (up to 38).
+func FitsDecimal(hi, lo uint64, precision uint8) bool {
+	if int64(hi) < 0 {
+		hi, lo = negate128(hi, lo)
+	}
+	limit := &powersOf10[precision]
+	return hi < limit.hi || hi == limit.hi && lo < limit.lo
 }
 
 // powersOf10 has 10 to the power of each precision of a DECIMAL.

@@ -187,6 +187,9 @@ func appendEscaped(dst, b []byte) []byte {
 	return append(append(dst, b...), 0, 0)
 }
 
+// MaxEscaped returns how many bytes a value of n bytes of a type of variable length takes at most in a key.
+func MaxEscaped(n int) int { return 2*n + 2 }
+
 func decodeEscaped(dst, key []byte) (out, rest []byte, err error) {
 	start, b := len(dst), key
 	for {
