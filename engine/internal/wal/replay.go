@@ -1,0 +1,148 @@
+package wal
+
+import (
+	"hash/crc32"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// Replay reads log num from its beginning and calls fn with the file offset and the payload of each record, in order;
+// the payload is valid until fn returns, and an error of fn ends the replay as it is. last says that no later log exists.
+//
+// It returns the length of the valid part: where the last whole record ends, 0 where not even the file header is whole.
+// What follows in the last log was torn by a crash, or only preallocated, and is to be cut off before a later log is
+// begun. Damage (see the package) is CodeCorruption, naming file and offset; fn may have seen the records before it.
+//
+// Memory is bounded by the largest record that the file really holds.
+func Replay(fs vfs.FS, path string, num uint64, last bool, fn func(offset int64, payload []byte) error) (valid int64, err error) {
+	r, err := openReader(fs, path, num)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	valid, err = r.replay(0, fn)
+	if err != nil || valid == r.size && (last || valid > 0) {
+		return valid, err
+	}
+	if !last {
+		return valid, base.Errorf(base.CodeCorruption,
+			"%s: offset %d: no whole record, and %d bytes are left: only the newest log may end so", path, valid, r.size-valid)
+	}
+	return valid, r.judge(valid)
+}
+
+// ReplayFrom is for those who follow a log that another process writes: it reads on at offset, 0 or what the last call
+// returned, and returns where it stopped: before the first record that is not, or not yet, whole.
+//
+// It fails with CodeConflict where the log does not go on at offset: the writer may have taken unsynced records back
+// (see Writer.Rewind), so the caller must forget what it read of this log and begin again at 0. Damage is CodeCorruption,
+// as in Replay, but a gap that reads as zeros is only looked at for a short way: the writer preallocates, and its own
+// Replay looks through everything.
+func ReplayFrom(fs vfs.FS, path string, num uint64, offset int64, fn func(offset int64, payload []byte) error) (next int64, err error) {
+	if offset < 0 {
+		return 0, base.Errorf(base.CodeInvalidArgument, "%s: replay from offset %d", path, offset)
+	}
+	r, err := openReader(fs, path, num)
+	if err != nil {
+		return offset, err
+	}
+	defer r.close()
+	conflict := base.Errorf(base.CodeConflict, "%s: the log does not go on at offset %d: it was cut back, or is damaged", path, offset)
+	if r.size < offset {
+		return offset, conflict
+	}
+	next, err = r.replay(offset, fn)
+	if err == nil && next < r.size {
+		err = r.judgeTail(next)
+	}
+	switch {
+	case r.cut && base.CodeOf(err) == base.CodeIO:
+		return next, nil // the writer closed the log, giving back what it had preallocated; the rest comes with the next call
+	case base.CodeOf(err) == base.CodeCorruption && next == offset && offset > 0:
+		return next, conflict
+	}
+	return next, err
+}
+
+// judgeTail is judge for a log that may be written to at this moment.
+func (r *reader) judgeTail(bad int64) error {
+	head, err := r.window(bad, int(min(tailGap, r.size-bad)))
+	if err != nil || allZero(head) {
+		return err
+	}
+	damage := r.judge(bad)
+	if base.CodeOf(damage) != base.CodeCorruption {
+		return damage
+	}
+	// A later record may be found because both were written while this looked. Then the earlier one is whole now.
+	r.discard()
+	if whole, err := r.wholeAt(bad); err != nil || whole {
+		return err
+	}
+	return damage
+}
+
+// tailGap is how far ReplayFrom looks into zeros, in bytes.
+const tailGap = 64 << 10
+
+// replay calls fn for the whole records from offset on and returns where they end.
+func (r *reader) replay(offset int64, fn func(offset int64, payload []byte) error) (int64, error) {
+	if offset == 0 {
+		h, err := r.window(0, int(min(HeaderBytes, r.size)))
+		if err != nil {
+			return 0, err
+		}
+		whole, err := checkFileHeader(h, r.path, r.num)
+		if err != nil || !whole {
+			return 0, err
+		}
+		offset = HeaderBytes
+	}
+	for {
+		payload, ok, err := r.frame(offset)
+		if err != nil || !ok {
+			return offset, err
+		}
+		if err := fn(offset, payload); err != nil {
+			return offset, err
+		}
+		offset += FrameOverhead + int64(len(payload))
+	}
+}
+
+// frame returns the payload of the frame at offset, if there is a whole one.
+func (r *reader) frame(offset int64) (payload []byte, ok bool, err error) {
+	if r.size-offset < FrameOverhead {
+		return nil, false, nil
+	}
+	head, err := r.window(offset, FrameOverhead)
+	if err != nil {
+		return nil, false, err
+	}
+	h, ok := parseFrameHeader(head, r.num, offset, r.size-offset)
+	if !ok {
+		return nil, false, nil
+	}
+	frame, err := r.window(offset, FrameOverhead+int(h.length))
+	if err != nil {
+		return nil, false, err
+	}
+	if crc32.Checksum(frame[4:], castagnoli) != h.crc {
+		return nil, false, nil
+	}
+	return frame[FrameOverhead:], true, nil
+}
+
+// wholeAt reports whether there is a whole frame, or at 0 a whole file header, at offset.
+func (r *reader) wholeAt(offset int64) (bool, error) {
+	if offset > 0 {
+		_, ok, err := r.frame(offset)
+		return ok, err
+	}
+	h, err := r.window(0, int(min(HeaderBytes, r.size)))
+	if err != nil {
+		return false, err
+	}
+	return checkFileHeader(h, r.path, r.num)
+}
