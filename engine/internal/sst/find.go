@@ -1,0 +1,397 @@
+package sst
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/keyenc"
+	"github.com/merutable/merutable/engine/internal/row"
+)
+
+// pageRows returns the first rows, in the row group, of the data pages of a file column.
+func (r *Reader) pageRows(g, ordinal int) ([]int64, error) {
+	slot := &r.groups[g].pages[ordinal]
+	if p := slot.Load(); p != nil {
+		return *p, nil
+	}
+	idx, err := r.point.GetPageIndexReader().RowGroup(g)
+	if err != nil {
+		return nil, err
+	}
+	if idx == nil {
+		return nil, base.Errorf(base.CodeCorruption, "row group %d has no page index", g)
+	}
+	oi, err := idx.GetOffsetIndex(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	if oi == nil {
+		return nil, base.Errorf(base.CodeCorruption, "row group %d, column %d: no offset index", g, ordinal)
+	}
+	locations := oi.GetPageLocations()
+	rows := make([]int64, len(locations))
+	for i, l := range locations {
+		rows[i] = l.FirstRowIndex
+		if l.FirstRowIndex >= r.groups[g].rows || i == 0 && l.FirstRowIndex != 0 || i > 0 && l.FirstRowIndex <= rows[i-1] {
+			return nil, base.Errorf(base.CodeCorruption, "row group %d, column %d: page %d starts with row %d of %d", g, ordinal, i,
+				l.FirstRowIndex, r.groups[g].rows)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, base.Errorf(base.CodeCorruption, "row group %d, column %d: the offset index is empty", g, ordinal)
+	}
+	slot.Store(&rows)
+	return rows, nil
+}
+
+// page is a decoded data page: immutable once made.
+type page struct {
+	first int64 // row in the file
+	rows  int
+	col   row.Column
+}
+
+func (p *page) bytes() int {
+	return len(p.col.Fixed) + len(p.col.Data) + 8*len(p.col.Offsets) + len(p.col.Nulls)
+}
+
+// page returns the decoded page of a column that holds a row.
+func (r *Reader) page(column int, pos int64) (*page, error) {
+	c := &r.columns[column]
+	g := r.group(pos)
+	group := &r.groups[g]
+	starts, err := r.pageRows(g, c.ordinal)
+	if err != nil {
+		return nil, err
+	}
+	i := sort.Search(len(starts), func(i int) bool { return starts[i] > pos-group.first }) - 1
+	key := cacheKey{reader: r.id, kind: cachedPage, column: uint32(column), at: uint64(group.first + starts[i])}
+	if v, ok := r.cache.get(key); ok {
+		return v.(*page), nil
+	}
+	end := group.rows
+	if i+1 < len(starts) {
+		end = starts[i+1]
+	}
+	p := &page{first: group.first + starts[i], rows: int(end - starts[i]), col: newColumn(c.typ)}
+	cr, err := group.point.Column(c.ordinal)
+	if err != nil {
+		return nil, err
+	}
+	defer cr.Close()
+	if err := cr.SeekToRow(starts[i]); err != nil {
+		return nil, err
+	}
+	s := r.scratch.Get().(*scratch)
+	err = c.decode(cr, &p.col, 0, p.rows, s)
+	r.scratch.Put(s)
+	if err != nil {
+		return nil, err
+	}
+	r.stats.pages.Add(1)
+	r.cache.put(key, p, p.bytes())
+	return p, nil
+}
+
+func newColumn(t base.Type) row.Column {
+	c := row.Column{Type: t}
+	if t.IsVariable() {
+		c.Offsets = []int64{0}
+	}
+	return c
+}
+
+// keyBlock holds the encoded keys of a block of rows, one after the other.
+type keyBlock struct {
+	first int64
+	ends  []uint32
+	keys  []byte
+}
+
+func (b *keyBlock) key(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = b.ends[i-1]
+	}
+	return b.keys[start:b.ends[i]]
+}
+
+// seek returns the first row of the block, counted from its start, at or above from, whose key is not below key, and
+// whether it is the key.
+func (b *keyBlock) seek(key []byte, from int) (i int, exact bool) {
+	n := len(b.ends)
+	// Double the step from where the last key was: sorted keys are near each other.
+	step, low := 1, from
+	for low+step < n && bytes.Compare(b.key(low+step), key) < 0 {
+		low += step
+		step *= 2
+	}
+	high := min(n, low+step+1)
+	i = low + sort.Search(high-low, func(j int) bool { return bytes.Compare(b.key(low+j), key) >= 0 })
+	return i, i < n && bytes.Equal(b.key(i), key)
+}
+
+// block returns the keys of a block of the key index; cached says whether the cache keeps it.
+func (r *Reader) block(b int, cached bool) (*keyBlock, error) {
+	key := cacheKey{reader: r.id, kind: cachedKeys, at: uint64(b)}
+	if v, ok := r.cache.get(key); ok {
+		return v.(*keyBlock), nil
+	}
+	first, end := r.index.rows[b], r.index.rows[b+1]
+	n := int(end - first)
+	cols := row.Columns{N: n, Cols: make([]row.Column, len(r.keyCols))}
+	which := make([]int, len(r.keyCols))
+	for i, k := range r.keyCols {
+		which[i] = i
+		col, err := r.rowsOf(k, first, end)
+		if err != nil {
+			return nil, err
+		}
+		cols.Cols[i] = col
+	}
+	out := &keyBlock{first: first, ends: make([]uint32, n)}
+	for i := 0; i < n; i++ {
+		out.keys = cols.AppendKey(out.keys, which, i)
+		out.ends[i] = uint32(len(out.keys))
+	}
+	if cached {
+		r.cache.put(key, out, len(out.keys)+4*n)
+	}
+	return out, nil
+}
+
+// rowsOf returns rows from first to end-1 of a column; in one page, as for the blocks of key columns, without a copy.
+func (r *Reader) rowsOf(column int, first, end int64) (row.Column, error) {
+	p, err := r.page(column, first)
+	if err != nil {
+		return row.Column{}, err
+	}
+	if p.first == first && int64(p.rows) >= end-first {
+		return p.col, nil
+	}
+	out := row.Columns{Cols: []row.Column{newColumn(r.columns[column].typ)}}
+	for at := first; at < end; {
+		if p, err = r.page(column, at); err != nil {
+			return row.Column{}, err
+		}
+		to := min(end, p.first+int64(p.rows))
+		out.AppendRange(&row.Columns{N: p.rows, Cols: []row.Column{p.col}}, int(at-p.first), int(to-p.first))
+		at = to
+	}
+	return out.Cols[0], nil
+}
+
+// Find returns the position of the row with the key.
+func (r *Reader) Find(key []byte) (pos int64, found bool, err error) {
+	err = guard(r.path, "finding a key", func() error {
+		b := r.index.find(key)
+		if b < 0 {
+			return nil
+		}
+		may, err := r.mayContain(b, key)
+		if err != nil || !may {
+			return err
+		}
+		block, err := r.block(b, true)
+		if err != nil {
+			return err
+		}
+		i, exact := block.seek(key, 0)
+		pos, found = block.first+int64(i), exact
+		return nil
+	})
+	if err != nil || !found {
+		return 0, false, err
+	}
+	return pos, true, nil
+}
+
+// FindMany finds many keys in one walk over the file. keys yields them in ascending order, each valid until the next
+// call; hit is called for each one that the file has, with its number in that order and its position. An error of hit
+// ends the walk and is returned.
+func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64) error) error {
+	var hitErr error
+	err := guard(r.path, "finding keys", func() error {
+		b, at := -1, 0
+		var block *keyBlock
+		for i := 0; ; i++ {
+			key, ok := keys()
+			if !ok {
+				return nil
+			}
+			if b < 0 || b+1 < r.index.blocks() && bytes.Compare(key, r.index.key(b+1)) >= 0 || bytes.Compare(key, r.index.last) > 0 {
+				if b = r.index.find(key); b < 0 {
+					continue
+				}
+				block, at = nil, 0
+			}
+			if block == nil {
+				may, err := r.mayContain(b, key)
+				if err != nil {
+					return err
+				}
+				if !may {
+					continue
+				}
+				if block, err = r.block(b, false); err != nil {
+					return err
+				}
+			}
+			var exact bool
+			if at, exact = block.seek(key, at); exact {
+				if hitErr = hit(i, block.first+int64(at)); hitErr != nil {
+					return nil
+				}
+			}
+		}
+	})
+	if hitErr != nil {
+		return hitErr
+	}
+	return err
+}
+
+// mayContain asks the bloom filters of the key columns whether the row group of a block may hold the key.
+func (r *Reader) mayContain(block int, key []byte) (bool, error) {
+	g := r.group(r.index.rows[block])
+	r.stats.probes.Add(1)
+	var storage, value [64]byte
+	rest := key
+	for i, k := range r.keyCols {
+		c := &r.columns[k]
+		var v []byte
+		var err error
+		if v, rest, err = keyenc.DecodeStorage(storage[:0], c.typ, rest); err != nil {
+			return false, base.Wrapf(base.CodeInvalidArgument, err, "part %d of the key", i)
+		}
+		if !c.bloom {
+			continue
+		}
+		bf, err := r.bloom(g, c.ordinal)
+		if err != nil {
+			return false, err
+		}
+		if bf == nil {
+			continue
+		}
+		if c.form == formLabel {
+			v = []byte(c.typ.Labels[int(v[0])|int(v[1])<<8|int(v[2])<<16])
+		} else if c.size > 0 {
+			v = c.appendPage(value[:0], v)
+		}
+		if !bf.CheckHash(bf.Hasher().Sum64(v)) {
+			r.stats.negatives.Add(1)
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// bloom returns the filter of a column of a row group, nil where it has none.
+func (r *Reader) bloom(g, ordinal int) (metadata.BloomFilter, error) {
+	key := cacheKey{reader: r.id, kind: cachedBloom, column: uint32(ordinal), at: uint64(g)}
+	if v, ok := r.cache.get(key); ok {
+		return v.(metadata.BloomFilter), nil
+	}
+	rg, err := r.blooms.RowGroup(g)
+	if err != nil {
+		return nil, err
+	}
+	bf, err := rg.GetColumnBloomFilter(ordinal)
+	if err != nil || bf == nil {
+		return nil, err
+	}
+	r.cache.put(key, bf, int(bf.Size()))
+	return bf, nil
+}
+
+// ReadRow returns one row: the projected columns in that order, nil for all. The hidden columns are not read: see
+// ReadVersion.
+func (r *Reader) ReadRow(pos int64, projection []int) (*row.Columns, error) {
+	if pos < 0 || pos >= r.rows {
+		return nil, base.Errorf(base.CodeInvalidArgument, "%s: row %d of %d", r.path, pos, r.rows)
+	}
+	if err := r.checkProjection(projection); err != nil {
+		return nil, err
+	}
+	out := row.NewColumns(r.schema, projection)
+	err := guard(r.path, "reading a row", func() error {
+		for i := range out.Cols {
+			column := i
+			if projection != nil {
+				column = projection[i]
+			}
+			if err := r.appendValue(&out.Cols[i], column, pos); err != nil {
+				return base.Wrapf(codeOr(err, base.CodeCorruption), err, "row %d, column %q", pos, r.columns[column].name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.N = 1
+	return out, nil
+}
+
+func (r *Reader) checkProjection(projection []int) error {
+	for _, c := range projection {
+		if c < 0 || c >= len(r.schema.Columns) {
+			return base.Errorf(base.CodeInvalidArgument, "%s: column %d is not in 0..%d", r.path, c, len(r.schema.Columns)-1)
+		}
+	}
+	return nil
+}
+
+func (r *Reader) appendValue(out *row.Column, column int, pos int64) error {
+	c := &r.columns[column]
+	if c.ordinal < 0 {
+		return c.fill(out, 0, 1)
+	}
+	p, err := r.page(column, pos)
+	if err != nil {
+		return err
+	}
+	i := int(pos - p.first)
+	if p.col.IsNull(i) {
+		out.Nulls = []bool{true}
+	}
+	v := p.col.Storage(i)
+	if c.size > 0 {
+		out.Fixed = append(out.Fixed, v...)
+		return nil
+	}
+	out.Data = append(out.Data, v...)
+	out.Offsets = append(out.Offsets, int64(len(out.Data)))
+	return nil
+}
+
+// ReadVersion returns the sequence number and the operation of a row.
+func (r *Reader) ReadVersion(pos int64) (seq base.Seq, op base.Op, err error) {
+	if pos < 0 || pos >= r.rows {
+		return 0, 0, base.Errorf(base.CodeInvalidArgument, "%s: row %d of %d", r.path, pos, r.rows)
+	}
+	err = guard(r.path, "reading a row", func() error {
+		p, err := r.page(len(r.schema.Columns), pos)
+		if err != nil {
+			return err
+		}
+		seq = cast[base.Seq](p.col.Fixed)[pos-p.first]
+		if p, err = r.page(len(r.schema.Columns)+1, pos); err != nil {
+			return err
+		}
+		op, err = toOp(cast[int32](p.col.Fixed)[pos-p.first])
+		return err
+	})
+	return seq, op, err
+}
+
+func toOp(v int32) (base.Op, error) {
+	if v != int32(base.OpPut) && v != int32(base.OpDelete) {
+		return 0, base.Errorf(base.CodeCorruption, "column %q holds %d", base.OpColumn, v)
+	}
+	return base.Op(v), nil
+}

@@ -1,0 +1,68 @@
+package sst
+
+import (
+	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// The writer's defaults, chosen by measurement.
+const (
+	defaultRowGroupRows  = 122_880 // DuckDB's own: one task of its scan
+	defaultRowGroupBytes = 64 << 20
+	defaultPageBytes     = 64 << 10
+	defaultKeyBlockRows  = 2048
+	// maxPageRows bounds a page of a narrow column: a point get decodes a whole page.
+	maxPageRows = 16_384
+	// maxDictionaryBytes bounds a dictionary, which a point get decodes whole too.
+	maxDictionaryBytes = 128 << 10
+	// maxBoundBytes is the longest value that statistics hold. Longer ones are left out, never cut: a reader that takes
+	// a cut bound for a value of the column is silently wrong.
+	maxBoundBytes = 256
+	// bloomFPP makes filters of 8.5 bits a key for a full row group, the closest power of two.
+	bloomFPP = 0.02
+)
+
+// WriterOptions say how a file is written. The zero value of everything but Schema works.
+type WriterOptions struct {
+	// Schema is the table's.
+	Schema *base.Schema
+	// Level is the level of the tree that the file is for: level 0 is compressed fast, the others well.
+	Level int
+	// NaNColumns are columns of the schema whose rows hold a NaN. They get no bounds, which leave NaN out and would make
+	// readers skip rows. The writer also looks for itself, row group by row group.
+	NaNColumns []int
+	// RowGroupRows is how many rows a row group has at most. The default value is 122880.
+	RowGroupRows int
+	// RowGroupBytes is about how many bytes of rows a row group has at most: it bounds the writer's memory. The default
+	// value is 64 MiB.
+	RowGroupBytes int
+	// PageBytes is about how many uncompressed bytes a page has. The default value is 64 KiB.
+	PageBytes int
+	// KeyBlockRows is how many rows one entry of the key index and one page of the key columns cover. The default value
+	// is 2048.
+	KeyBlockRows int
+	// InheritSeq writes 0 for every sequence number: the manifest has the one of all rows.
+	InheritSeq bool
+}
+
+// withDefaults returns the options with every zero replaced.
+func (o WriterOptions) withDefaults() WriterOptions {
+	set := func(v *int, def int) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	set(&o.RowGroupRows, defaultRowGroupRows)
+	set(&o.RowGroupBytes, defaultRowGroupBytes)
+	set(&o.PageBytes, defaultPageBytes)
+	set(&o.KeyBlockRows, defaultKeyBlockRows)
+	return o
+}
+
+func (o *WriterOptions) codec() (compress.Compression, int) {
+	if o.Level == 0 {
+		return compress.Codecs.Snappy, 0
+	}
+	return compress.Codecs.Zstd, 1
+}
