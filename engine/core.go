@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/memtable"
+	"github.com/merutable/merutable/engine/internal/sst"
+	"github.com/merutable/merutable/engine/internal/vfs"
+	"github.com/merutable/merutable/engine/internal/wal"
+)
+
+// core is the engine on one directory; the handles of a process on that directory share it.
+//
+// Locks, in the order in which they are taken: writeMu (the log, the active memtable, sequence numbers), commitMu (the
+// manifest), mu (what readers start from). mu is never held across I/O.
+type core struct {
+	dir      string // absolute, symlinks resolved
+	walDir   string
+	fs       vfs.FS
+	opts     Options
+	readOnly bool
+	store    manifest.Store
+	cache    *sst.Cache
+	stats    counters
+	dirLock  interface{ Close() error }
+
+	// writeMu is held by whoever assigns sequence numbers or changes log, active or table.
+	writeMu sync.Mutex
+	lastSeq base.Seq
+	log     *wal.Writer // nil until the first write
+	nextLog uint64
+	// lastFlushed is the newest sequence number in files as of opening.
+	lastFlushed base.Seq
+	active      *memEntry
+	table       *table // changes also under mu
+
+	queueMu sync.Mutex
+	queue   []*commitRequest
+	leading bool
+
+	// commitMu is held across a manifest commit: from reading the current state to publishing the next one.
+	commitMu sync.Mutex
+	pending  pendingFiles
+
+	mu           sync.Mutex
+	state        *readState
+	visible      base.Seq
+	stateVersion atomic.Uint64
+	failure      error // why the core takes no more writes
+	sealed       bool
+	flushErr     error
+	flushDone    sync.Cond // on mu: a flush ended, or failed, or the core closes
+
+	// oldManifests are the kept manifests that the garbage collector has read.
+	oldMu        sync.Mutex
+	oldManifests map[int64]*manifest.Manifest
+
+	pinned    pinSet
+	flushWork chan struct{}
+	stop      chan struct{}
+	workers   sync.WaitGroup
+	logDirty  atomic.Bool
+
+	tail logTail // read-only cores: how far the writer's log was read
+}
+
+func (c *core) visibleSeq() base.Seq {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.visible
+}
+
+// writable returns why a write cannot go on, or nil.
+func (c *core) writable() error {
+	if c.readOnly {
+		return base.Errorf(base.CodeReadOnly, "%s is open read-only", c.dir)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sealed {
+		return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+	}
+	if c.failure != nil {
+		return base.Wrapf(base.CodeOf(c.failure), c.failure, "%s takes no writes until it is opened again", c.dir)
+	}
+	return nil
+}
+
+// fail makes the core refuse writes from now on and returns err.
+func (c *core) fail(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure == nil {
+		c.failure = err
+	}
+	c.flushDone.Broadcast()
+	return err
+}
+
+// current returns the current state with a reference for the caller.
+func (c *core) current() *readState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.ref()
+	return c.state
+}
+
+// install makes s the current state; s brings its reference along. with, if not nil, runs in the same critical section,
+// so that readers see both or neither.
+func (c *core) install(s *readState, with func()) {
+	c.mu.Lock()
+	old := c.state
+	c.state = s
+	if with != nil {
+		with()
+	}
+	c.stateVersion.Add(1)
+	c.flushDone.Broadcast()
+	c.mu.Unlock()
+	if old != nil {
+		old.unref()
+	}
+}
+
+// immutables returns how many memtables of the current state await their flush.
+func (c *core) immutables() int {
+	n := len(c.state.mems)
+	if c.active != nil && n > 0 && c.state.mems[0] == c.active {
+		n--
+	}
+	return n
+}
+
+// waitForFlushes stops writers while too many memtables wait. It runs under writeMu.
+func (c *core) waitForFlushes() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stalled := false
+	for c.immutables() >= c.opts.MaxImmutables {
+		if !stalled {
+			stalled = true
+			c.stats.stalls.Add(1)
+		}
+		if c.flushErr != nil {
+			return base.Wrapf(base.CodeOf(c.flushErr), c.flushErr, "%d memtables wait for a flush that fails", c.immutables())
+		}
+		if c.failure != nil {
+			return c.failure
+		}
+		if c.sealed {
+			return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+		}
+		c.flushDone.Wait()
+	}
+	return nil
+}
+
+// rotate makes the active memtable immutable and starts a new one with a log of its own. It runs under writeMu. The old
+// log is synced first at every durability level: a later log must never survive without an earlier one.
+func (c *core) rotate(capacity int) error {
+	if err := c.closeLog(); err != nil {
+		return err
+	}
+	mt, err := memtable.New(capacity)
+	if err != nil {
+		return err
+	}
+	if err := c.mkdirDurable(c.walDir); err != nil {
+		mt.Unref()
+		return err
+	}
+	w, err := wal.Create(c.fs, c.walDir, c.nextLog)
+	if err != nil {
+		mt.Unref()
+		return err
+	}
+	c.log = w
+	e := &memEntry{mt: mt, log: c.nextLog}
+	c.nextLog++
+	c.pushActive(e)
+	mt.Unref() // the state holds it
+	c.kickFlush()
+	return nil
+}
+
+// pushActive makes e the newest memtable of the current state.
+func (c *core) pushActive(e *memEntry) {
+	c.mu.Lock()
+	old := c.state
+	c.active = e
+	c.state = c.newState(old, old.manifest, old.table, append([]*memEntry{e}, old.mems...))
+	c.stateVersion.Add(1)
+	c.mu.Unlock()
+	old.unref()
+}
+
+func (c *core) closeLog() error {
+	if c.log == nil {
+		return nil
+	}
+	if err := c.log.Sync(); err != nil {
+		return c.fail(err)
+	}
+	err := c.log.Close()
+	c.log = nil
+	if err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
+// retireActive makes the active memtable immutable without starting another one; the next write does. It runs under
+// writeMu.
+func (c *core) retireActive() error {
+	if c.active == nil {
+		return nil
+	}
+	if err := c.closeLog(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.active = nil
+	c.mu.Unlock()
+	c.kickFlush()
+	return nil
+}
+
+func (c *core) kickFlush() {
+	select {
+	case c.flushWork <- struct{}{}:
+	default:
+	}
+}
+
+// holder describes this process in the lock file.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return "process " + strconv.Itoa(os.Getpid()) + " on " + host
+}
+
+// pendingFiles are data files being written, which no manifest names yet: the garbage collector leaves them alone.
+type pendingFiles struct {
+	mu  sync.Mutex
+	set map[string]struct{}
+}
+
+func (p *pendingFiles) add(rel string) {
+	p.mu.Lock()
+	if p.set == nil {
+		p.set = map[string]struct{}{}
+	}
+	p.set[rel] = struct{}{}
+	p.mu.Unlock()
+}
+
+func (p *pendingFiles) remove(rel ...string) {
+	p.mu.Lock()
+	for _, r := range rel {
+		delete(p.set, r)
+	}
+	p.mu.Unlock()
+}
+
+func (p *pendingFiles) has(rel string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.set[rel]
+	return ok
+}

@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// TestCrash cuts the power after every system call of a history of creation, puts, rotation, flushes, a bulk load and a
+// drop of logs, and opens what is left. Every acknowledged change must be there, the one under way whole or not at all,
+// and the database must take writes and come back once more.
+func TestCrash(t *testing.T) {
+	total := crashRun(t, -1, nil)
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for at := 0; at < total; at += step {
+		crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 3)))
+	}
+	t.Logf("power cut after each of %d system calls", total)
+}
+
+// crashRun runs the history and cuts the power after operation at; it returns how many operations there were.
+func crashRun(t *testing.T, at int, rng *rand.Rand) int {
+	t.Helper()
+	mem := vfs.NewMem()
+	fs := vfs.NewCountingFS(mem)
+	n := 0
+	var clone *vfs.MemFS
+	acked, inFlight := model{}, model(nil)
+	var ackedAtCut, inFlightAtCut model
+	fs.SetHook(func(vfs.Op, string) {
+		if n == at {
+			clone = mem.CrashClone(rng)
+			ackedAtCut, inFlightAtCut = maps.Clone(acked), maps.Clone(inFlight)
+		}
+		n++
+	})
+	history(t, fs, &acked, &inFlight)
+	fs.SetHook(nil)
+	if clone != nil {
+		verifyCrash(t, at, clone, ackedAtCut, inFlightAtCut)
+	}
+	return n
+}
+
+func history(t *testing.T, fs vfs.FS, acked, inFlight *model) {
+	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1}
+	db := openMem(t, fs, o)
+	rng := rand.New(rand.NewPCG(1, 1))
+	change := func(n int) {
+		next := maps.Clone(*acked)
+		w, err := db.NewWrite()
+		must(t, err)
+		for range n {
+			id := rng.Int64N(50)
+			if rng.IntN(4) == 0 {
+				must(t, w.Delete(testKey(id)))
+				delete(next, id)
+			} else {
+				payload := rng.Int64N(1000)
+				must(t, w.Put(testRow(id, payload)))
+				next[id] = payload
+			}
+		}
+		*inFlight = next
+		_, err = w.Commit()
+		must(t, err)
+		*acked, *inFlight = next, nil
+	}
+	for range 3 {
+		change(5)
+		change(1)
+		must(t, db.Flush())
+	}
+	change(5000) // a load
+	change(3)
+	must(t, db.Close())
+	db.Free()
+	db = openMem(t, fs, o)
+	change(4)
+	db.Free()
+	db = openMem(t, fs, o)
+	change(2)
+	must(t, db.Flush())
+	db.Free()
+}
+
+func verifyCrash(t *testing.T, at int, fs *vfs.MemFS, acked, inFlight model) {
+	t.Helper()
+	db, err := Open("/db", Options{fs: fs, MemtableBytes: minMemtableBytes})
+	if err != nil {
+		t.Fatalf("cut after operation %d: open: %v", at, err)
+	}
+	if !db.HasTable() {
+		if len(acked) > 0 {
+			t.Fatalf("cut after operation %d: the table is gone with %d acknowledged rows", at, len(acked))
+		}
+		db.Free()
+		return
+	}
+	want := acked
+	if inFlight != nil && !matches(t, db, acked) {
+		want = inFlight
+	}
+	if !matches(t, db, want) {
+		t.Fatalf("cut after operation %d: neither the acknowledged state (%d rows) nor the one under way", at, len(acked))
+	}
+	check(t, db, want)
+	_, err = db.Put(testRow(1000, 1))
+	must(t, err)
+	want = maps.Clone(want)
+	want[1000] = 1
+	db.Free()
+	db = openMem(t, fs, Options{})
+	defer db.Free()
+	check(t, db, want)
+}
+
+func matches(t *testing.T, db *DB, m model) bool {
+	s, err := db.Snapshot()
+	must(t, err)
+	defer s.Close()
+	it, err := s.Scan(ScanOptions{})
+	must(t, err)
+	rows := collect(t, it)
+	if len(rows) != len(m) {
+		return false
+	}
+	for _, r := range rows {
+		id := r[1].Int64()
+		payload, ok := m[id]
+		if !ok || fmt.Sprint(r) != fmt.Sprint(testRow(id, payload)) {
+			return false
+		}
+	}
+	return true
+}

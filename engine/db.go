@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// DB is a handle on a database directory. Handles of one process on one directory share one engine. A DB may be used
+// from many goroutines; Free must not run beside other calls.
+type DB struct {
+	shared   *shared
+	c        *core
+	readOnly bool
+
+	mu     sync.Mutex
+	closed bool
+	freed  bool
+}
+
+// Path returns the absolute path of the directory, symbolic links resolved.
+func (db *DB) Path() string { return db.c.dir }
+
+// ReadOnly reports whether the handle refuses writes.
+func (db *DB) ReadOnly() bool { return db.readOnly }
+
+// Closed reports whether Close was called.
+func (db *DB) Closed() bool {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.closed
+}
+
+func (db *DB) writable() error {
+	switch {
+	case db.readOnly:
+		return base.Errorf(base.CodeReadOnly, "%s is open read-only", db.c.dir)
+	case db.Closed():
+		return base.Errorf(base.CodeClosed, "the handle on %s is closed", db.c.dir)
+	}
+	return db.c.writable()
+}
+
+// HasTable reports whether the database has a table.
+func (db *DB) HasTable() bool {
+	_, err := db.Schema()
+	return err == nil
+}
+
+// Schema returns the table's schema, CodeNotFound where there is no table. Do not change it.
+func (db *DB) Schema() (*Schema, error) {
+	t, err := db.table()
+	if err != nil {
+		return nil, err
+	}
+	return t.schema, nil
+}
+
+func (db *DB) table() (*table, error) {
+	db.c.mu.Lock()
+	defer db.c.mu.Unlock()
+	if db.c.state == nil || db.c.state.table == nil {
+		return nil, base.Errorf(base.CodeNotFound, "no table in %s", db.c.dir)
+	}
+	return db.c.state.table, nil
+}
+
+// StateVersion returns a number that changes whenever what a new snapshot would show changes.
+func (db *DB) StateVersion() uint64 { return db.c.stateVersion.Load() }
+
+// CreateTable creates the table of a database that has none (CodeAlreadyExists else); field ids are given to columns
+// that have none. Durable when it returns.
+func (db *DB) CreateTable(s *Schema) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	return db.c.createTable(s)
+}
+
+// DropTable drops the table with all its rows, atomically; CodeNotFound where there is none. Snapshots held stay
+// readable.
+func (db *DB) DropTable() error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	return db.c.dropTable()
+}
+
+// Put inserts a row or replaces the row of its key, and returns its sequence number.
+func (db *DB) Put(row []Value) (uint64, error) { return db.PutBatch([][]Value{row}) }
+
+// PutBatch writes rows atomically, with one sync; of equal keys the last wins. It returns the last row's sequence
+// number, the current one for no rows.
+func (db *DB) PutBatch(rows [][]Value) (uint64, error) {
+	w, err := db.NewWrite()
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	for _, r := range rows {
+		if err := w.Put(r); err != nil {
+			return 0, err
+		}
+	}
+	return w.Commit()
+}
+
+// Delete deletes the row of a key, given in key order. The row need not exist; nothing is read.
+func (db *DB) Delete(key []Value) (uint64, error) {
+	w, err := db.NewWrite()
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	if err := w.Delete(key); err != nil {
+		return 0, err
+	}
+	return w.Commit()
+}
+
+// NewWrite starts an atomic change of any size. Close it in every case.
+func (db *DB) NewWrite() (*Write, error) {
+	if err := db.writable(); err != nil {
+		return nil, err
+	}
+	return db.c.newWrite()
+}
+
+// Get looks a key up, given in key order, in the newest state.
+func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
+	s, err := db.Snapshot()
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.Close()
+	cols, found, err := s.Get(key)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	row = make([]Value, len(cols.Cols))
+	for i := range row {
+		row[i] = cols.Cols[i].Value(0)
+	}
+	return row, true, nil
+}
+
+// Snapshot returns what a reader sees now. Close it.
+func (db *DB) Snapshot() (*Snapshot, error) { return db.c.acquire() }
+
+// Flush writes all rows in memory to data files and commits them.
+func (db *DB) Flush() error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	return db.c.flushAll()
+}
+
+// Refresh makes a read-only handle see what the writer committed since, and what its log holds. On a writing handle it
+// does nothing.
+func (db *DB) Refresh() error {
+	if !db.c.readOnly {
+		return nil
+	}
+	return db.c.refresh()
+}
+
+// Close flushes, makes everything durable and seals the handle: later writes give CodeClosed, reads still work. The last
+// writing handle of a process also releases the directory. A second call does nothing.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	closed := db.closed
+	db.closed = true
+	db.mu.Unlock()
+	if closed {
+		return nil
+	}
+	if db.readOnly {
+		return nil
+	}
+	return db.shared.closeWriter(true)
+}
+
+// Free gives the handle up without flushing; what was acknowledged is in the log and comes back at the next open. A
+// second call does nothing. Snapshots stay valid.
+func (db *DB) Free() {
+	db.mu.Lock()
+	freed, closed := db.freed, db.closed
+	db.freed, db.closed = true, true
+	db.mu.Unlock()
+	if freed {
+		return
+	}
+	if !closed && !db.readOnly {
+		_ = db.shared.closeWriter(false)
+	}
+	db.shared.release()
+}

@@ -1,0 +1,419 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/dv"
+	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/memtable"
+	"github.com/merutable/merutable/engine/internal/sst"
+)
+
+// flushLoop writes immutable memtables to files, the oldest first. A flush that fails is tried again after a while and
+// at the next occasion: space may come back.
+func (c *core) flushLoop() {
+	defer c.workers.Done()
+	const retryEvery = time.Second
+	for {
+		var retry <-chan time.Time
+		for {
+			e := c.oldestImmutable()
+			if e == nil {
+				break
+			}
+			err := c.flushEntry(e)
+			c.mu.Lock()
+			c.flushErr = err
+			c.flushDone.Broadcast()
+			c.mu.Unlock()
+			if err != nil {
+				c.stats.flushErrors.Add(1)
+				retry = time.After(retryEvery)
+				break
+			}
+		}
+		select {
+		case <-c.stop:
+			return
+		case <-c.flushWork:
+		case <-retry:
+		}
+	}
+}
+
+// oldestImmutable returns the memtable to flush next, nil where there is none or the core failed.
+func (c *core) oldestImmutable() *memEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil || c.state == nil || c.immutables() == 0 {
+		return nil
+	}
+	return c.state.mems[len(c.state.mems)-1]
+}
+
+// flushAll makes all rows written so far durable in files.
+func (c *core) flushAll() error {
+	c.writeMu.Lock()
+	err := c.writable()
+	if err == nil {
+		err = c.retireActive()
+	}
+	c.writeMu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.waitFlushed()
+}
+
+// waitFlushed waits until the memtables that are immutable now were flushed.
+func (c *core) waitFlushed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var newest *memEntry
+	for _, e := range c.state.mems {
+		if e != c.active {
+			newest = e
+			break
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	c.flushErr = nil
+	c.kickFlush()
+	for c.holds(newest) {
+		switch {
+		case c.flushErr != nil:
+			return c.flushErr
+		case c.failure != nil:
+			return c.failure
+		case c.sealed:
+			return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+		}
+		c.flushDone.Wait()
+	}
+	return nil
+}
+
+func (c *core) holds(e *memEntry) bool {
+	for _, m := range c.state.mems {
+		if m == e {
+			return true
+		}
+	}
+	return false
+}
+
+// flushEntry writes the oldest memtable to an L0 file and commits it together with the deletion vectors of the rows that
+// it supersedes.
+func (c *core) flushEntry(e *memEntry) error {
+	start := time.Now()
+	s := c.current()
+	defer s.unref()
+	if s.table == nil {
+		return nil // dropped meanwhile
+	}
+	var out *newFile
+	if e.mt.Len() > 0 {
+		var err error
+		if out, err = c.writeMemtable(s.table, e); err != nil {
+			return err
+		}
+		defer c.pending.remove(out.meta.Path)
+	}
+	c.commitMu.Lock()
+	defer c.commitMu.Unlock()
+	c.mu.Lock()
+	held := c.holds(e)
+	c.mu.Unlock()
+	if !held { // the table was dropped, or dropped and made anew
+		if out != nil {
+			c.discard(out)
+		}
+		return nil
+	}
+	if err := c.commitFlush(e, out); err != nil {
+		if out != nil {
+			c.discard(out)
+		}
+		return err
+	}
+	c.removeLogs()
+	c.collectGarbage()
+	c.stats.flushes.Add(1)
+	c.stats.flushNanos.Add(int64(time.Since(start)))
+	return nil
+}
+
+// discard removes files that were not committed. After a commit of unknown outcome they stay: the manifest may name
+// them. What cannot be removed is an orphan, and swept at the next open.
+func (c *core) discard(files ...*newFile) {
+	c.mu.Lock()
+	failed := c.failure != nil
+	c.mu.Unlock()
+	if failed {
+		return
+	}
+	for _, f := range files {
+		_ = c.fs.Remove(c.fs.Join(c.dir, f.meta.Path))
+	}
+}
+
+// newFile is a data file that was written and is not committed yet.
+type newFile struct {
+	meta       *manifest.File
+	tombstones *roaring.Bitmap // positions that are dead from the start; nil: none
+}
+
+// writeMemtable writes the newest version of every key.
+func (c *core) writeMemtable(t *table, e *memEntry) (*newFile, error) {
+	it := e.mt.NewIter(base.MaxSeq)
+	return c.writeFile(t, &memtableSource{it: it}, fileOptions{level: 0, nan: memtableNaNs(t, e)})
+}
+
+// memtableSource yields a memtable's rows to the file writer.
+type memtableSource struct {
+	it      *memtable.Iter
+	started bool
+}
+
+func (s *memtableSource) Next() bool {
+	if s.started {
+		s.it.Next()
+	} else {
+		s.it.First()
+		s.started = true
+	}
+	return s.it.Valid()
+}
+
+func (s *memtableSource) Key() []byte   { return s.it.Key() }
+func (s *memtableSource) Seq() base.Seq { return s.it.Seq() }
+func (s *memtableSource) Op() base.Op   { return s.it.Op() }
+func (s *memtableSource) Value() []byte { return s.it.Value() }
+func (s *memtableSource) Err() error    { return nil }
+
+// memtableNaNs returns the FLOAT and DOUBLE columns that hold a NaN: their files carry no bounds for them.
+func memtableNaNs(t *table, e *memEntry) []int {
+	tracker := newNaNTracker(t)
+	if tracker == nil {
+		return nil
+	}
+	it := e.mt.NewIter(base.MaxSeq)
+	for it.First(); it.Valid(); it.Next() {
+		if it.Op() == base.OpPut {
+			tracker.see(it.Value())
+		}
+	}
+	return tracker.columns()
+}
+
+type fileOptions struct {
+	level      int
+	nan        []int
+	inheritSeq bool
+}
+
+// writeFile writes rows to a new data file. The file stays marked as pending until the caller has committed it or given
+// it up.
+func (c *core) writeFile(t *table, src sst.RowSource, o fileOptions) (*newFile, error) {
+	rel := "data/L" + strconv.Itoa(o.level) + "/" + newUUID() + ".parquet"
+	dir := c.fs.Join(c.dir, "data", "L"+strconv.Itoa(o.level))
+	if err := c.mkdirDurable(dir); err != nil {
+		return nil, err
+	}
+	c.pending.add(rel)
+	path := c.fs.Join(c.dir, rel)
+	info, err := sst.Write(c.fs, path, sst.WriterOptions{Schema: t.schema, Level: o.level, NaNColumns: o.nan, InheritSeq: o.inheritSeq}, src)
+	if err == nil {
+		err = c.fs.SyncDir(dir)
+	}
+	if err != nil {
+		_ = c.fs.Remove(path) // best effort, as above
+		c.pending.remove(rel)
+		return nil, err
+	}
+	meta := &manifest.File{
+		Path: rel, Size: info.Size, Rows: info.Rows, Level: o.level, SeqMin: info.SeqMin, SeqMax: info.SeqMax,
+		KeyMin: info.KeyMin, KeyMax: info.KeyMax, SeqInherited: o.inheritSeq,
+	}
+	for _, col := range o.nan {
+		meta.NaNFieldIDs = append(meta.NaNFieldIDs, t.schema.Columns[col].FieldID)
+	}
+	c.stats.bytesFlushed.Add(info.Size)
+	return &newFile{meta: meta, tombstones: info.Tombstones}, nil
+}
+
+// mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives.
+func (c *core) mkdirDurable(dir string) error {
+	if _, err := c.fs.Stat(dir); err == nil {
+		return nil
+	}
+	if err := c.fs.MkdirAll(dir); err != nil {
+		return err
+	}
+	return c.syncParents(dir)
+}
+
+// syncParents syncs the directories above dir. Above the database directory it does what it is allowed to: those mostly
+// exist for long.
+func (c *core) syncParents(dir string) error {
+	inside := true
+	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
+		inside = inside && dir != c.dir && strings.HasPrefix(dir, c.dir)
+		if err := c.fs.SyncDir(parent); err != nil && inside {
+			return err
+		}
+	}
+	return nil
+}
+
+// commitFlush runs under commitMu.
+func (c *core) commitFlush(e *memEntry, out *newFile) error {
+	s := c.current()
+	defer s.unref()
+	next := s.manifest.Next()
+	next.Properties[manifest.PropJob] = "flush"
+	marks := map[*liveFile]*roaring.Bitmap{}
+	for _, f := range s.files {
+		hits, err := e.superseded(f, s.table, e.mt.Len())
+		if err != nil {
+			return err
+		}
+		marks[f] = hits
+	}
+	if out != nil {
+		next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(out.meta.SeqMin, 10)
+		next.Properties[manifest.PropLastSeq] = strconv.FormatUint(e.lastSeq, 10)
+	}
+	next.FlushedSeq = max(next.FlushedSeq, e.lastSeq)
+	next.MinLog = e.log + 1
+	for _, m := range s.mems {
+		if m != e {
+			next.MinLog = min(next.MinLog, m.log)
+		}
+	}
+	var added []*newFile
+	if out != nil {
+		added = append(added, out)
+	}
+	if err := c.commitFiles(s, next, added, marks); err != nil {
+		return err
+	}
+	// A writer may have started another memtable meanwhile: take the list as it is now.
+	c.mu.Lock()
+	old := c.state
+	var remaining []*memEntry
+	for _, m := range old.mems {
+		if m != e {
+			remaining = append(remaining, m)
+		}
+	}
+	ns := c.newState(s, next, s.table, remaining)
+	c.state = ns
+	c.stateVersion.Add(1)
+	c.flushDone.Broadcast()
+	c.mu.Unlock()
+	old.unref()
+	for _, m := range remaining {
+		m.resolutions.keepOnly(ns.files)
+	}
+	return nil
+}
+
+// commitFiles adds files and grows deletion vectors in next, which is a copy of the manifest of s, and commits it. It
+// runs under commitMu. Nothing is visible before; after an error nothing was changed, or the core has failed.
+func (c *core) commitFiles(s *readState, next *manifest.Manifest, added []*newFile, marks map[*liveFile]*roaring.Bitmap) error {
+	w := &dvWriter{core: c, version: next.Version}
+	defer func() { c.pending.remove(w.written...) }()
+	files := make([]*manifest.File, 0, len(added)+len(next.Files))
+	for _, n := range added {
+		meta := *n.meta
+		if n.tombstones != nil && !n.tombstones.IsEmpty() {
+			if err := w.write(&meta, n.tombstones); err != nil {
+				return err
+			}
+		}
+		files = append(files, &meta)
+	}
+	for _, f := range s.files {
+		meta := f.meta
+		old, err := f.deleted(c.dir)
+		if err != nil {
+			return err
+		}
+		if hits := marks[f]; hits != nil && !hits.IsEmpty() && hits.AndCardinality(old) != hits.GetCardinality() {
+			m := *meta
+			if err := w.write(&m, roaring.Or(old, hits)); err != nil {
+				return err
+			}
+			meta = &m
+		}
+		files = append(files, meta)
+	}
+	if err := w.syncDirs(); err != nil {
+		return err
+	}
+	next.Files = files
+	next.UpdatedMS = time.Now().UnixMilli()
+	if err := c.store.Commit(next); err != nil {
+		return c.fail(err)
+	}
+	c.stats.commits.Add(1)
+	return nil
+}
+
+// dvWriter writes the deletion vectors of one commit.
+type dvWriter struct {
+	core    *core
+	version int64
+	written []string
+	dirs    map[string]struct{}
+}
+
+func (w *dvWriter) write(meta *manifest.File, positions *roaring.Bitmap) error {
+	stem := strings.TrimSuffix(meta.Path, ".parquet")
+	rel := fmt.Sprintf("%s.dv-%d.puffin", stem, w.version)
+	w.core.pending.add(rel)
+	w.written = append(w.written, rel)
+	refs, err := dv.Write(w.core.fs, w.core.fs.Join(w.core.dir, rel), []dv.Blob{{
+		Bitmap: positions, ReferencedDataFile: meta.Path, SnapshotID: w.version, Sequence: w.version,
+	}})
+	if err != nil {
+		return err
+	}
+	meta.DVPath, meta.DVOffset, meta.DVLength = rel, refs[0].Offset, refs[0].Length
+	meta.Deleted = int64(positions.GetCardinality())
+	if w.dirs == nil {
+		w.dirs = map[string]struct{}{}
+	}
+	w.dirs[w.core.fs.Join(w.core.dir, rel[:strings.LastIndexByte(rel, '/')])] = struct{}{}
+	return nil
+}
+
+func (w *dvWriter) syncDirs() error {
+	for d := range w.dirs {
+		if err := w.core.fs.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

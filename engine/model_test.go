@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// TestModel runs random histories against a map: puts, deletes, batches, loads, flushes, snapshots, re-opens.
+func TestModel(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { runModel(t, seed, 150) })
+	}
+}
+
+func runModel(t *testing.T, seed uint64, steps int) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	fs := vfs.NewMem()
+	o := Options{MemtableBytes: minMemtableBytes, Durability: Durability(seed % 3)}
+	db := openMem(t, fs, o)
+	defer func() { db.Free() }()
+	m := model{}
+	type held struct {
+		s *Snapshot
+		m model
+	}
+	var snaps []held
+	keys := int64(400)
+	for range steps {
+		switch p := rng.IntN(100); {
+		case p < 40:
+			writeRandom(t, db, rng, m, keys, rng.IntN(40))
+		case p < 45: // a load: more than a quarter of a memtable
+			writeRandom(t, db, rng, m, keys, 6000)
+		case p < 60:
+			must(t, db.Flush())
+		case p < 70:
+			s, err := db.Snapshot()
+			must(t, err)
+			snaps = append(snaps, held{s, maps.Clone(m)})
+		case p < 80 && len(snaps) > 0:
+			h := snaps[0]
+			snaps = snaps[1:]
+			checkSnapshot(t, h.s, h.m)
+			h.s.Close()
+		case p < 90:
+			check(t, db, m)
+		case p < 95:
+			must(t, db.Close())
+			db.Free()
+			db = openMem(t, fs, o)
+		default: // no flush: the log brings the rows back
+			db.Free()
+			db = openMem(t, fs, o)
+		}
+	}
+	for _, h := range snaps {
+		checkSnapshot(t, h.s, h.m)
+		h.s.Close()
+	}
+	check(t, db, m)
+}
+
+// writeRandom commits n random puts and deletes as one change.
+func writeRandom(t testing.TB, db *DB, rng *rand.Rand, m model, keys int64, n int) {
+	t.Helper()
+	w, err := db.NewWrite()
+	must(t, err)
+	defer w.Close()
+	for range n {
+		id := rng.Int64N(keys)
+		if rng.IntN(4) == 0 {
+			must(t, w.Delete(testKey(id)))
+			delete(m, id)
+			continue
+		}
+		payload := rng.Int64N(1 << 40)
+		must(t, w.Put(testRow(id, payload)))
+		m[id] = payload
+	}
+	_, err = w.Commit()
+	must(t, err)
+}
+
+// TestScanRanges compares bounds of every kind with the model, over memtable and files.
+func TestScanRanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	m := model{}
+	for range 4 {
+		writeRandom(t, db, rng, m, 300, 150)
+		must(t, db.Flush())
+	}
+	writeRandom(t, db, rng, m, 300, 100)
+	s, err := db.Snapshot()
+	must(t, err)
+	defer s.Close()
+	for range 200 {
+		lo, hi := rng.Int64N(320)-10, rng.Int64N(320)-10
+		o := ScanOptions{
+			Lower: []Value{Int(lo)}, Upper: []Value{Int(hi)}, LowerExclusive: rng.IntN(2) == 0, UpperExclusive: rng.IntN(2) == 0,
+			Projection: []int{3, 1}, BatchRows: 1 + rng.IntN(50),
+		}
+		if rng.IntN(2) == 0 {
+			o.Lower, o.Upper = testKey(lo), testKey(hi)
+		}
+		limit := int64(rng.IntN(30))
+		o.Limit = limit
+		it, err := s.Scan(o)
+		must(t, err)
+		got := collect(t, it)
+		var want []string
+		for id := int64(-10); id < 320; id++ {
+			payload, ok := m[id]
+			if !ok || id < lo || id > hi || id == lo && o.LowerExclusive || id == hi && o.UpperExclusive {
+				continue
+			}
+			if limit == 0 || int64(len(want)) < limit {
+				want = append(want, fmt.Sprint([]Value{Double(float64(payload)), Int(id)}))
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("[%d,%d] %+v: %d rows, want %d", lo, hi, o, len(got), len(want))
+		}
+		for i := range got {
+			if fmt.Sprint(got[i]) != want[i] {
+				t.Fatalf("row %d: %v, want %v", i, got[i], want[i])
+			}
+		}
+	}
+}

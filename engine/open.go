@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/memtable"
+	"github.com/merutable/merutable/engine/internal/sst"
+	"github.com/merutable/merutable/engine/internal/wal"
+)
+
+const lockFile = "LOCK"
+
+// openCore opens a directory; dir is absolute and, but for a new one, resolved.
+func openCore(dir string, o Options) (c *core, err error) {
+	c = &core{
+		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly, walDir: o.WALDir,
+		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(max(o.CacheBytes, 0)),
+		flushWork: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	c.flushDone.L = &c.mu
+	if c.walDir == "" {
+		c.walDir = c.fs.Join(dir, "wal")
+	}
+	defer func() {
+		if err != nil {
+			c.release()
+			c = nil
+		}
+	}()
+	if c.readOnly {
+		err = c.openReadOnly()
+	} else {
+		err = c.openWriter()
+	}
+	return c, err
+}
+
+func (c *core) openWriter() error {
+	lock, err := c.fs.Lock(c.fs.Join(c.dir, lockFile), holder())
+	if err != nil {
+		return err
+	}
+	c.dirLock = lock
+	m, err := c.store.Newest()
+	if err != nil && base.CodeOf(err) != base.CodeNotFound {
+		return err
+	}
+	c.nextLog = 1
+	var t *table
+	if m != nil {
+		c.lastSeq, c.lastFlushed = m.FlushedSeq, m.FlushedSeq
+		c.nextLog = max(1, m.MinLog)
+		if !m.Dropped {
+			if t, err = newTable(m.Schema); err != nil {
+				return err
+			}
+		}
+	}
+	c.table = t
+	mems, err := c.recoverLogs(m, t)
+	if err != nil {
+		return err
+	}
+	for _, e := range mems {
+		e.visible = e.mt.Len()
+	}
+	c.install(c.newState(nil, m, t, mems), func() { c.visible = c.lastSeq })
+	for _, e := range mems {
+		e.mt.Unref() // the state holds them
+	}
+	if m != nil {
+		c.collectGarbage()
+	}
+	c.startWorkers()
+	if len(mems) > 0 {
+		c.kickFlush()
+	}
+	return nil
+}
+
+func (c *core) startWorkers() {
+	c.workers.Add(1)
+	go c.flushLoop()
+	if c.opts.Durability == Interval {
+		c.workers.Add(1)
+		go c.syncLoop()
+	}
+}
+
+// recoverLogs replays the logs that the manifest does not cover into memtables, newest first, and cuts a torn tail off.
+// The logs stay until a flush covers them; new writes go to a new log.
+func (c *core) recoverLogs(m *manifest.Manifest, t *table) ([]*memEntry, error) {
+	numbers, err := listLogs(c, 0)
+	if err != nil {
+		return nil, err
+	}
+	var mems []*memEntry
+	release := func() {
+		for _, e := range mems {
+			e.mt.Unref()
+		}
+	}
+	for i, num := range numbers {
+		c.nextLog = max(c.nextLog, num+1)
+		if t == nil || num < m.MinLog {
+			continue // obsolete: the garbage collector removes it
+		}
+		path := c.fs.Join(c.walDir, wal.Name(num))
+		last := i == len(numbers)-1
+		valid, entries, err := c.replayLog(path, num, last)
+		for _, e := range entries {
+			mems = append([]*memEntry{e}, mems...)
+		}
+		if err != nil {
+			release()
+			return nil, err
+		}
+		if last {
+			if err := c.cutTail(path, valid); err != nil {
+				release()
+				return nil, err
+			}
+		}
+	}
+	return mems, nil
+}
+
+// cutTail removes what follows the last whole record, so that a later log may follow this one.
+func (c *core) cutTail(path string, valid int64) error {
+	if valid == 0 {
+		if err := c.fs.Remove(path); err != nil {
+			return err
+		}
+		return c.fs.SyncDir(c.walDir)
+	}
+	info, err := c.fs.Stat(path)
+	if err != nil || info.Size == valid {
+		return err
+	}
+	return c.fs.Truncate(path, valid)
+}
+
+// listLogs returns the numbers of the logs from min on, ascending.
+func listLogs(c *core, minimum uint64) ([]uint64, error) {
+	names, err := c.fs.List(c.walDir)
+	if err != nil {
+		if base.CodeOf(err) == base.CodeNotFound {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var numbers []uint64
+	for _, n := range names {
+		if num, ok := wal.ParseName(n); ok && num >= minimum {
+			numbers = append(numbers, num)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// replayLog reads one log into as many memtables as it takes, oldest first.
+func (c *core) replayLog(path string, num uint64, last bool) (valid int64, entries []*memEntry, err error) {
+	var cur *memEntry
+	valid, err = wal.Replay(c.fs, path, num, last, func(offset int64, payload []byte) error {
+		cur, entries, err = c.replayBatch(path, offset, num, payload, cur, entries)
+		return err
+	})
+	return valid, entries, err
+}
+
+// replayBatch checks one log record and applies it to cur, or to a new memtable where cur is full. The caller makes it
+// visible.
+func (c *core) replayBatch(path string, offset int64, num uint64, payload []byte, cur *memEntry, entries []*memEntry) (*memEntry, []*memEntry, error) {
+	bad := func(err error) error {
+		return base.Wrapf(base.CodeCorruption, err, "%s: record at offset %d", path, offset)
+	}
+	r, err := readBatch(payload)
+	if err != nil {
+		return cur, entries, bad(err)
+	}
+	if r.first <= c.lastFlushed {
+		return cur, entries, nil
+	}
+	need := 0
+	check := r
+	for range r.n {
+		op, key, value, err := check.next()
+		if err != nil {
+			return cur, entries, bad(err)
+		}
+		if op == base.OpPut {
+			if err := c.table.layout.Check(value); err != nil {
+				return cur, entries, bad(err)
+			}
+		}
+		need += memtable.EntryBytes(len(key), len(value))
+	}
+	if cur == nil || cur.mt.Capacity()-cur.mt.Bytes() < need {
+		mt, err := memtable.New(max(c.opts.MemtableBytes, need+memtableSlack))
+		if err != nil {
+			return cur, entries, err
+		}
+		cur = &memEntry{mt: mt, log: num}
+		entries = append(entries, cur)
+	}
+	if err := applyToMemtable(cur, payload); err != nil {
+		return cur, entries, bad(err)
+	}
+	cur.lastSeq = r.first + base.Seq(r.n) - 1
+	c.lastSeq = max(c.lastSeq, cur.lastSeq)
+	return cur, entries, nil
+}
+
+// syncLoop is durability Interval: it syncs the log when something was written since.
+func (c *core) syncLoop() {
+	defer c.workers.Done()
+	tick := time.NewTicker(c.opts.SyncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-tick.C:
+		}
+		if !c.logDirty.Swap(false) {
+			continue
+		}
+		c.writeMu.Lock()
+		if c.log != nil {
+			if err := c.log.Sync(); err != nil {
+				_ = c.fail(err) // later writes report it
+			}
+		}
+		c.writeMu.Unlock()
+	}
+}
+
+// seal makes everything durable in files and takes no more writes; reads go on. It releases the directory.
+func (c *core) seal() error {
+	if c.readOnly {
+		return nil
+	}
+	err := c.flushAll()
+	c.writeMu.Lock()
+	if e := c.closeLog(); err == nil {
+		err = e
+	}
+	c.mu.Lock()
+	c.sealed = true
+	c.flushDone.Broadcast()
+	c.mu.Unlock()
+	c.writeMu.Unlock()
+	c.release()
+	return err
+}
+
+// abandon takes no more writes and releases the directory without flushing: the log has what was acknowledged.
+func (c *core) abandon() {
+	c.writeMu.Lock()
+	_ = c.closeLog() // what could not be synced was not acknowledged as durable
+	c.mu.Lock()
+	c.sealed = true
+	c.flushDone.Broadcast()
+	c.mu.Unlock()
+	c.writeMu.Unlock()
+	c.release()
+}
+
+// release stops the workers and gives the lock up. It may be called twice.
+func (c *core) release() {
+	select {
+	case <-c.stop:
+	default:
+		close(c.stop)
+	}
+	c.workers.Wait()
+	if c.dirLock != nil {
+		_ = c.dirLock.Close() // nothing to do about it: the lock goes with the process at the latest
+		c.dirLock = nil
+	}
+}
+
+// drop gives up the current state; snapshots that are still held keep theirs.
+func (c *core) drop() {
+	c.mu.Lock()
+	s := c.state
+	c.state = nil
+	c.mu.Unlock()
+	if s != nil {
+		s.unref()
+	}
+}

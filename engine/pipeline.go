@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// The commit pipeline. Writers hand their batches in; one of them, the leader, takes all that wait, appends them to the
+// log, syncs once, puts them into the memtable and makes them visible; then the next writer in the queue leads. So
+// concurrent writers share one fsync, and batches become visible in the order of their sequence numbers.
+
+// maxGroupBytes bounds what one leader takes, so that the first writer of a group does not wait for all others.
+const maxGroupBytes = 8 << 20
+
+type commitRequest struct {
+	batch *batch
+	seq   base.Seq // the last sequence number, once done
+	err   error
+	// wake gets true when the request has to lead, false when it is done.
+	wake chan bool
+}
+
+// apply commits a batch and returns its last sequence number. It returns when the batch is visible and as durable as
+// the options ask for.
+func (c *core) apply(b *batch) (base.Seq, error) {
+	if b.n == 0 {
+		return c.visibleSeq(), c.writable()
+	}
+	if len(b.data) > base.MaxBatchBytes {
+		return 0, base.Errorf(base.CodeInvalidArgument, "a batch of %d bytes: the limit is %d", len(b.data), base.MaxBatchBytes)
+	}
+	req := &commitRequest{batch: b, wake: make(chan bool, 1)}
+	c.queueMu.Lock()
+	c.queue = append(c.queue, req)
+	lead := !c.leading
+	c.leading = true
+	c.queueMu.Unlock()
+	if lead || <-req.wake {
+		c.leadGroup()
+	}
+	return req.seq, req.err
+}
+
+// leadGroup commits the requests at the head of the queue, its own first, then passes leadership on.
+func (c *core) leadGroup() {
+	c.writeMu.Lock()
+	group := c.takeGroup()
+	c.commitGroup(group)
+	c.writeMu.Unlock()
+
+	c.queueMu.Lock()
+	if len(c.queue) > 0 {
+		c.queue[0].wake <- true
+	} else {
+		c.leading = false
+	}
+	c.queueMu.Unlock()
+	for _, r := range group[1:] {
+		r.wake <- false
+	}
+}
+
+func (c *core) takeGroup() []*commitRequest {
+	c.queueMu.Lock()
+	defer c.queueMu.Unlock()
+	n, size := 0, 0
+	for n < len(c.queue) && (n == 0 || size+len(c.queue[n].batch.data) <= maxGroupBytes) {
+		size += len(c.queue[n].batch.data)
+		n++
+	}
+	group := c.queue[:n:n]
+	c.queue = append([]*commitRequest(nil), c.queue[n:]...)
+	return group
+}
+
+// commitGroup runs under writeMu. Requests that share a memtable share a sync.
+func (c *core) commitGroup(group []*commitRequest) {
+	for len(group) > 0 {
+		if err := c.makeRoom(group[0].batch); err != nil {
+			group[0].err = err
+			group = group[1:]
+			continue
+		}
+		n, free := 0, c.active.mt.Capacity()-c.active.mt.Bytes()
+		for n < len(group) && (n == 0 || group[n].batch.memBytes <= free && group[n].batch.table == c.table) {
+			free -= group[n].batch.memBytes
+			n++
+		}
+		if err := c.writeGroup(group[:n]); err != nil {
+			for _, r := range group[:n] {
+				r.err = err
+			}
+		}
+		group = group[n:]
+	}
+}
+
+// writeGroup logs batches that fit the active memtable and applies them. Where the log cannot take them (a full disk, say)
+// it is rewound, and writing may be tried again. After a failed sync the core takes no more writes: what reached the disk
+// is known only after a re-open.
+func (c *core) writeGroup(group []*commitRequest) error {
+	first := c.lastSeq + 1
+	last := c.lastSeq
+	payloads := make([][]byte, len(group))
+	size := 0
+	for i, r := range group {
+		r.batch.seal(last+1, c.table.schema.SchemaID)
+		last += base.Seq(r.batch.n)
+		r.seq = last
+		payloads[i] = r.batch.data
+		size += len(r.batch.data)
+	}
+	before := c.log.Size()
+	if err := c.log.AppendGroup(payloads); err != nil {
+		if c.log.Rewind(before) != nil {
+			return c.fail(err)
+		}
+		return err
+	}
+	if c.opts.Durability == Sync {
+		if err := c.log.Sync(); err != nil {
+			return c.fail(err)
+		}
+		c.stats.walSyncs.Add(1)
+	} else {
+		c.logDirty.Store(true)
+	}
+	for _, r := range group {
+		if err := applyToMemtable(c.active, r.batch.data); err != nil {
+			return c.fail(err)
+		}
+	}
+	c.lastSeq = last
+	c.publish(c.active, last)
+	c.stats.walBytes.Add(int64(size))
+	c.stats.rowsWritten.Add(int64(last - first + 1))
+	c.stats.groups.Add(1)
+	return nil
+}
+
+func applyToMemtable(e *memEntry, data []byte) error {
+	r, err := readBatch(data)
+	if err != nil {
+		return err
+	}
+	for i := range r.n {
+		op, key, value, err := r.next()
+		if err != nil {
+			return err
+		}
+		if err := e.mt.Add(key, r.first+base.Seq(i), op, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish makes all entries of e visible, up to seq.
+func (c *core) publish(e *memEntry, seq base.Seq) {
+	c.mu.Lock()
+	e.visible = e.mt.Len()
+	e.lastSeq = seq
+	c.visible = seq
+	c.stateVersion.Add(1)
+	c.mu.Unlock()
+}
+
+// makeRoom makes the active memtable have room for a batch; it runs under writeMu. Writers wait here when flushes fall
+// behind.
+func (c *core) makeRoom(b *batch) error {
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if c.table == nil || b.table != c.table {
+		return base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced while rows for it were on their way", c.dir)
+	}
+	n := b.memBytes
+	if c.active != nil && c.active.mt.Capacity()-c.active.mt.Bytes() >= n {
+		return nil
+	}
+	if err := c.waitForFlushes(); err != nil {
+		return err
+	}
+	return c.rotate(max(c.opts.MemtableBytes, n+memtableSlack))
+}
+
+// memtableSlack covers what an empty memtable takes for itself.
+const memtableSlack = 64 << 10

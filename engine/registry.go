@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"container/list"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// The registry makes all handles of a process on one directory share one engine, so that they never disagree. It keeps
+// idle read-only engines open in a small cache.
+var registry = newRegistry()
+
+type engines struct {
+	mu sync.Mutex
+	// writers and readers are keyed by the resolved path. Opening happens under the entry's own lock.
+	writers map[engineKey]*shared
+	readers map[engineKey]*shared
+	// idle holds read-only engines without handles, the longest idle at the front.
+	idle    *list.List
+	maxIdle int
+}
+
+type engineKey struct {
+	fs  vfs.FS
+	dir string
+}
+
+// shared is an engine with its handles counted.
+type shared struct {
+	key      engineKey
+	readOnly bool
+
+	open    sync.Mutex // held while the core is opened or closed
+	c       *core
+	retired bool // its last writer closed it: opening anew makes a new engine
+
+	// guarded by registry.mu
+	handles int // all handles
+	writing int // handles that may write
+	idle    *list.Element
+}
+
+func newRegistry() *engines {
+	const defaultMaxIdle = 8
+	return &engines{writers: map[engineKey]*shared{}, readers: map[engineKey]*shared{}, idle: list.New(), maxIdle: defaultMaxIdle}
+}
+
+// Open opens a database directory, with or without a table in it; a writing open creates it. The path may be a file://
+// URI. The second process that opens a directory for writing gets CodeLocked at once.
+func Open(path string, o Options) (*DB, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if o.ReadOnly {
+		return openReader(path, o)
+	}
+	dir, err := resolveDir(o.fs, path, !o.NoCreate)
+	if err != nil {
+		return nil, err
+	}
+	return registry.acquire(engineKey{o.fs, dir}, o, false)
+}
+
+// OpenReader opens a database for reading: through the engine that this process has open for writing on the directory,
+// else through a read-only one, which it refreshes. It never takes the writer's lock. CodeNotFound where there is no
+// database.
+func OpenReader(path string) (*DB, error) {
+	return openReader(path, Options{ReadOnly: true}.withDefaults())
+}
+
+func openReader(path string, o Options) (*DB, error) {
+	dir, err := resolveDir(o.fs, path, false)
+	if err != nil {
+		return nil, err
+	}
+	key := engineKey{o.fs, dir}
+	db := registry.joinWriter(key)
+	if db == nil {
+		if db, err = registry.acquire(key, o, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := db.Refresh(); err != nil {
+		db.Free()
+		return nil, err
+	}
+	return db, nil
+}
+
+// SetReaderCache sets how many idle read-only engines the process keeps open, 0 to 1024; the default is 8.
+func SetReaderCache(handles int) error {
+	if handles < 0 || handles > 1024 {
+		return base.Errorf(base.CodeInvalidArgument, "reader cache of %d handles: 0 to 1024 are allowed", handles)
+	}
+	registry.mu.Lock()
+	registry.maxIdle = handles
+	surplus := registry.trimIdle()
+	registry.mu.Unlock()
+	dropAll(surplus)
+	return nil
+}
+
+// resolveDir returns the absolute path with symbolic links resolved, the name that one directory has for all.
+func resolveDir(fs vfs.FS, path string, create bool) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "file://"); ok {
+		unescaped, err := url.PathUnescape(rest)
+		if err != nil || !strings.HasPrefix(unescaped, "/") {
+			return "", base.Errorf(base.CodeInvalidArgument, "%q is not a file URI of this machine", path)
+		}
+		path = unescaped
+	}
+	if path == "" || strings.IndexByte(path, 0) >= 0 {
+		return "", base.Errorf(base.CodeInvalidArgument, "the database path %q is empty or holds a zero byte", path)
+	}
+	if fs != vfs.OS {
+		if create {
+			return path, fs.MkdirAll(path)
+		}
+		return path, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", base.Wrapf(base.CodeIO, err, "path %q", path)
+	}
+	if create {
+		if err := fs.MkdirAll(abs); err != nil {
+			return "", err
+		}
+	}
+	dir, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return "", base.Errorf(base.CodeNotFound, "no database at %s: the directory does not exist", abs)
+		}
+		return "", base.Wrapf(base.CodeIO, err, "path %q", path)
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return "", base.Errorf(base.CodeInvalidArgument, "%s is a file, not a database directory", dir)
+	}
+	return dir, nil
+}
+
+// joinWriter returns a read-only handle on this process's writing engine of the directory, nil where there is none.
+func (r *engines) joinWriter(key engineKey) *DB {
+	r.mu.Lock()
+	s := r.writers[key]
+	if s != nil {
+		s.handles++
+	}
+	r.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.open.Lock()
+	c, retired := s.c, s.retired
+	s.open.Unlock()
+	if c == nil || retired { // its opening failed, or it was just closed
+		s.release()
+		return nil
+	}
+	return &DB{shared: s, c: c, readOnly: true}
+}
+
+// acquire returns a handle on the engine of a directory, opening it if need be.
+func (r *engines) acquire(key engineKey, o Options, readOnly bool) (*DB, error) {
+	for {
+		if db, err := r.tryAcquire(key, o, readOnly); db != nil || err != nil {
+			return db, err
+		}
+	}
+}
+
+// tryAcquire returns neither handle nor error where the engine was closed by its last writer just now.
+func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, error) {
+	table := r.writers
+	if readOnly {
+		table = r.readers
+	}
+	r.mu.Lock()
+	s := table[key]
+	if s == nil {
+		s = &shared{key: key, readOnly: readOnly}
+		table[key] = s
+	}
+	s.handles++
+	if !readOnly {
+		s.writing++
+	}
+	if s.idle != nil {
+		r.idle.Remove(s.idle)
+		s.idle = nil
+	}
+	r.mu.Unlock()
+
+	s.open.Lock()
+	defer s.open.Unlock()
+	if s.retired {
+		r.giveUp(s)
+		return nil, nil
+	}
+	if s.c == nil {
+		c, err := openCore(key.dir, o)
+		if err != nil {
+			r.giveUp(s)
+			return nil, err
+		}
+		s.c = c
+	}
+	return &DB{shared: s, c: s.c, readOnly: readOnly}, nil
+}
+
+// giveUp takes the handle of a failed opening back.
+func (r *engines) giveUp(s *shared) {
+	r.mu.Lock()
+	s.handles--
+	if !s.readOnly {
+		s.writing--
+	}
+	if s.handles == 0 {
+		r.forget(s)
+	}
+	r.mu.Unlock()
+}
+
+// forget removes s from the tables; it runs under r.mu.
+func (r *engines) forget(s *shared) {
+	if r.writers[s.key] == s {
+		delete(r.writers, s.key)
+	}
+	if r.readers[s.key] == s {
+		delete(r.readers, s.key)
+	}
+}
+
+// closeWriter takes one writing handle back. With flush its rows go to files; the last one seals the engine and releases
+// the directory, and the next open makes a new engine.
+func (s *shared) closeWriter(flush bool) error {
+	registry.mu.Lock()
+	s.writing--
+	last := s.writing == 0
+	registry.mu.Unlock()
+	if !last {
+		if flush {
+			return s.c.flushAll()
+		}
+		return nil
+	}
+	s.open.Lock()
+	defer s.open.Unlock()
+	registry.mu.Lock()
+	reopened := s.writing > 0
+	registry.mu.Unlock()
+	if reopened {
+		if flush {
+			return s.c.flushAll()
+		}
+		return nil
+	}
+	// Whoever opens it from here on waits for the lock above, finds it retired and makes a new engine, which then
+	// finds the directory free.
+	s.retired = true
+	var err error
+	if flush {
+		err = s.c.seal()
+	} else {
+		s.c.abandon()
+	}
+	registry.mu.Lock()
+	registry.forget(s)
+	registry.mu.Unlock()
+	return err
+}
+
+// release takes one handle back.
+func (s *shared) release() {
+	registry.mu.Lock()
+	s.handles--
+	var surplus []*shared
+	if s.handles == 0 {
+		if s.readOnly && s.c != nil && registry.maxIdle > 0 && registry.readers[s.key] == s {
+			s.idle = registry.idle.PushBack(s)
+			surplus = registry.trimIdle()
+		} else {
+			registry.forget(s)
+			surplus = []*shared{s}
+		}
+	}
+	registry.mu.Unlock()
+	dropAll(surplus)
+}
+
+// trimIdle takes the surplus out of the idle cache; it runs under r.mu.
+func (r *engines) trimIdle() []*shared {
+	var out []*shared
+	for r.idle.Len() > r.maxIdle {
+		s := r.idle.Remove(r.idle.Front()).(*shared)
+		s.idle = nil
+		r.forget(s)
+		out = append(out, s)
+	}
+	return out
+}
+
+func dropAll(list []*shared) {
+	for _, s := range list {
+		s.open.Lock()
+		if s.c != nil {
+			s.c.release()
+			s.c.drop()
+		}
+		s.open.Unlock()
+	}
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/memtable"
+	"github.com/merutable/merutable/engine/internal/row"
+)
+
+// Snapshot is what a reader sees: data files minus deletion vectors, plus the rows that are only in memory. It stays
+// the same, and its files stay on disk, until Close. It may be used from many goroutines.
+type Snapshot struct {
+	state *readState
+	seq   base.Seq
+	// visible has, for each memtable of the state, how many entries belong to the snapshot.
+	visible []int
+
+	mu      sync.Mutex
+	closed  bool
+	deletes []*deletedRows // by file, filled at first use
+	memory  int            // live rows in memory, -1 until counted
+}
+
+type deletedRows struct {
+	once sync.Once
+	rows []uint32
+	err  error
+}
+
+// FileInfo describes a data file of a snapshot.
+type FileInfo struct {
+	// Path is absolute.
+	Path string
+	// Size is in bytes.
+	Size int64
+	// Rows is what the file holds; Deleted is how many of them its deletion vector marks.
+	Rows, Deleted  int64
+	Level          int
+	SeqMin, SeqMax uint64
+	// KeyMin and KeyMax are encoded keys, both inclusive. They belong to the snapshot.
+	KeyMin, KeyMax []byte
+}
+
+// acquire takes a snapshot of the core's current state.
+func (c *core) acquire() (*Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.state
+	if s == nil || s.table == nil {
+		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
+	}
+	s.ref()
+	snap := &Snapshot{state: s, seq: c.visible, visible: make([]int, len(s.mems)), deletes: make([]*deletedRows, len(s.files)), memory: -1}
+	for i, e := range s.mems {
+		snap.visible[i] = e.visible
+	}
+	for i := range snap.deletes {
+		snap.deletes[i] = new(deletedRows)
+	}
+	return snap, nil
+}
+
+// Close releases the snapshot. A second call does nothing. Iterators made from it stay valid.
+func (s *Snapshot) Close() {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !closed {
+		s.state.unref()
+	}
+}
+
+// Schema returns the table's schema. Do not change it.
+func (s *Snapshot) Schema() *Schema { return s.state.table.schema }
+
+// Version returns the number of the manifest.
+func (s *Snapshot) Version() int64 { return s.state.manifest.Version }
+
+// Seq returns the newest sequence number that the snapshot shows.
+func (s *Snapshot) Seq() uint64 { return s.seq }
+
+// MemoryRows bounds how many live rows are only in memory: versions of keys and deletions count too. 0 is exact.
+func (s *Snapshot) MemoryRows() int {
+	n := 0
+	for _, v := range s.visible {
+		n += v
+	}
+	return n
+}
+
+// LiveRows returns the number of rows of the snapshot: exact where MemoryRows is 0, else an estimate from above.
+func (s *Snapshot) LiveRows() int64 {
+	n := int64(s.MemoryRows())
+	for _, f := range s.state.files {
+		n += f.meta.Live()
+	}
+	return n
+}
+
+// Files lists the data files.
+func (s *Snapshot) Files() []FileInfo {
+	out := make([]FileInfo, len(s.state.files))
+	for i, f := range s.state.files {
+		out[i] = FileInfo{
+			Path: f.path, Size: f.meta.Size, Rows: f.meta.Rows, Deleted: f.meta.Deleted, Level: f.meta.Level,
+			SeqMin: f.meta.SeqMin, SeqMax: f.meta.SeqMax, KeyMin: f.meta.KeyMin, KeyMax: f.meta.KeyMax,
+		}
+	}
+	return out
+}
+
+// Deletes returns the positions of the rows of file i that the snapshot does not show, ascending: those of its deletion
+// vector and those that rows in memory supersede. The slice belongs to the snapshot.
+func (s *Snapshot) Deletes(i int) ([]uint32, error) {
+	if i < 0 || i >= len(s.deletes) {
+		return nil, base.Errorf(base.CodeInvalidArgument, "file %d of %d", i, len(s.deletes))
+	}
+	d := s.deletes[i]
+	d.once.Do(func() {
+		bm, err := s.hidden(i)
+		if d.err = err; err == nil {
+			d.rows = bm.ToArray()
+		}
+	})
+	return d.rows, d.err
+}
+
+// hidden returns the bitmap behind [Snapshot.Deletes]; it may be shared.
+func (s *Snapshot) hidden(i int) (*roaring.Bitmap, error) {
+	f := s.state.files[i]
+	all, err := f.deleted(s.state.core.dir)
+	if err != nil {
+		return nil, err
+	}
+	for m, e := range s.state.mems {
+		if s.visible[m] == 0 {
+			continue
+		}
+		hits, err := e.superseded(f, s.state.table, s.visible[m])
+		if err != nil {
+			return nil, err
+		}
+		if !hits.IsEmpty() {
+			all = roaring.Or(all, hits)
+		}
+	}
+	return all, nil
+}
+
+// Get looks a key up, given in key order. It returns one row with all columns.
+func (s *Snapshot) Get(key []Value) (*Columns, bool, error) {
+	t := s.state.table
+	k, err := encodeKey(t, key)
+	if err != nil {
+		return nil, false, err
+	}
+	s.state.core.stats.gets.Add(1)
+	for _, e := range s.state.mems {
+		value, op, _, ok := e.mt.Get(k, s.seq)
+		if !ok {
+			continue
+		}
+		if op == base.OpDelete {
+			return nil, false, nil
+		}
+		b := row.NewBuilder(t.schema, nil)
+		b.AppendRecord(value, 0, base.OpPut)
+		return b.Columns(), true, nil
+	}
+	return s.getFromFiles(k)
+}
+
+// getFromFiles asks every file whose key range holds the key: of the versions there, at most one is not deleted.
+func (s *Snapshot) getFromFiles(k []byte) (*Columns, bool, error) {
+	t := s.state.table
+	for _, f := range s.state.files {
+		if bytes.Compare(k, f.meta.KeyMin) < 0 || bytes.Compare(k, f.meta.KeyMax) > 0 {
+			continue
+		}
+		r, err := f.open(t.schema)
+		if err != nil {
+			return nil, false, err
+		}
+		pos, found, err := r.Find(k)
+		if err != nil {
+			return nil, false, err
+		}
+		if !found {
+			continue
+		}
+		dead, err := f.deleted(s.state.core.dir)
+		if err != nil {
+			return nil, false, err
+		}
+		if dead.Contains(uint32(pos)) {
+			continue
+		}
+		cols, err := r.ReadRow(pos, nil)
+		return cols, err == nil, err
+	}
+	return nil, false, nil
+}
+
+func encodeKey(t *table, key []Value) ([]byte, error) {
+	if len(key) != len(t.schema.PrimaryKey) {
+		return nil, base.Errorf(base.CodeInvalidArgument, "the primary key of table %q has %d columns, not %d", t.schema.TableName,
+			len(t.schema.PrimaryKey), len(key))
+	}
+	return t.codec.Append(nil, key)
+}
+
+// memIter returns the newest visible version of every key in memory, tombstones included.
+func (s *Snapshot) memIter() *memtable.MergeIter {
+	iters := make([]*memtable.Iter, 0, len(s.state.mems))
+	for _, e := range s.state.mems {
+		iters = append(iters, e.mt.NewIter(s.seq))
+	}
+	return memtable.NewMergeIter(iters...)
+}

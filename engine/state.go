@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/dv"
+	"github.com/merutable/merutable/engine/internal/keyenc"
+	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/memtable"
+	"github.com/merutable/merutable/engine/internal/row"
+	"github.com/merutable/merutable/engine/internal/sst"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// table is a schema with the codecs made from it. It is immutable.
+type table struct {
+	schema    *base.Schema
+	keySchema *base.Schema
+	layout    *row.Layout
+	codec     *keyenc.Codec
+}
+
+func newTable(s *base.Schema) (*table, error) {
+	codec, err := keyenc.NewCodec(s)
+	if err != nil {
+		return nil, err
+	}
+	return &table{schema: s, keySchema: KeySchema(s), layout: row.NewLayout(s), codec: codec}, nil
+}
+
+// dataFile is one immutable Parquet file. It is shared by all states that name it and opened at its first use.
+type dataFile struct {
+	fs    vfs.FS
+	path  string // absolute
+	rel   string // as in the manifest
+	size  int64
+	cache *sst.Cache
+
+	mu     sync.Mutex
+	refs   int
+	reader *sst.Reader
+}
+
+func (f *dataFile) open(schema *base.Schema) (*sst.Reader, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reader == nil {
+		r, err := sst.Open(f.fs, f.path, f.size, schema, f.cache)
+		if err != nil {
+			return nil, err
+		}
+		f.reader = r
+	}
+	return f.reader, nil
+}
+
+func (f *dataFile) ref() {
+	f.mu.Lock()
+	f.refs++
+	f.mu.Unlock()
+}
+
+func (f *dataFile) unref() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refs--; f.refs == 0 && f.reader != nil {
+		f.reader.Close()
+		f.reader = nil
+	}
+}
+
+// liveFile is a data file in one state, with the deletion vector that it has there.
+type liveFile struct {
+	*dataFile
+	meta *manifest.File
+
+	once sync.Once
+	dv   *roaring.Bitmap
+	err  error
+}
+
+// deleted returns the file's deletion vector, never nil. It is shared: do not change it.
+func (f *liveFile) deleted(dbDir string) (*roaring.Bitmap, error) {
+	f.once.Do(func() {
+		if f.dv != nil {
+			return
+		}
+		if f.meta.DVPath == "" {
+			f.dv = roaring.New()
+			return
+		}
+		f.dv, f.err = dv.Read(f.fs, f.fs.Join(dbDir, f.meta.DVPath), f.meta.DVOffset, f.meta.DVLength, f.meta.Rows)
+		if f.err == nil && int64(f.dv.GetCardinality()) != f.meta.Deleted {
+			f.err = base.Errorf(base.CodeCorruption, "%s marks %d rows, the manifest says %d", f.meta.DVPath,
+				f.dv.GetCardinality(), f.meta.Deleted)
+		}
+	})
+	return f.dv, f.err
+}
+
+// memEntry is a memtable with what the engine knows about it.
+type memEntry struct {
+	mt  *memtable.Memtable
+	log uint64 // the log that holds its rows
+	// visible is how many of its entries readers may see, and lastSeq the newest of their sequence numbers; both are
+	// guarded by core.mu.
+	visible int
+	lastSeq base.Seq
+
+	resolutions resolutionCache
+}
+
+// readState is what a reader needs to see the table: immutable but for the growing active memtable. The core holds one
+// reference to the current one, each snapshot one to its own.
+type readState struct {
+	core     *core
+	refs     atomic.Int32
+	manifest *manifest.Manifest // nil in a database without a manifest
+	table    *table             // nil where there is no table
+	files    []*liveFile
+	mems     []*memEntry // newest first; the active one, if any, is the first
+}
+
+// newState makes a state with one reference, which itself references files and memtables. Deletion vectors and readers
+// of prev are carried over where the manifest names the same ones.
+func (c *core) newState(prev *readState, m *manifest.Manifest, t *table, mems []*memEntry) *readState {
+	s := &readState{core: c, manifest: m, table: t, mems: mems}
+	s.refs.Store(1)
+	known := map[string]*liveFile{}
+	if prev != nil {
+		for _, f := range prev.files {
+			known[f.rel] = f
+		}
+	}
+	if m != nil {
+		for _, meta := range m.Files {
+			lf := &liveFile{meta: meta}
+			if k, ok := known[meta.Path]; ok && k.size == meta.Size {
+				lf.dataFile = k.dataFile
+				if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset {
+					lf = k
+				}
+			} else {
+				lf.dataFile = &dataFile{fs: c.fs, path: c.fs.Join(c.dir, meta.Path), rel: meta.Path, size: meta.Size, cache: c.cache}
+			}
+			lf.ref()
+			s.files = append(s.files, lf)
+		}
+	}
+	for _, e := range mems {
+		e.mt.Ref()
+	}
+	c.pinned.add(s)
+	return s
+}
+
+func (s *readState) ref() { s.refs.Add(1) }
+
+func (s *readState) unref() {
+	if s.refs.Add(-1) != 0 {
+		return
+	}
+	s.core.pinned.remove(s)
+	for _, f := range s.files {
+		f.unref()
+	}
+	for _, e := range s.mems {
+		e.mt.Unref()
+	}
+}
+
+// pinSet is the set of states alive: their files must stay on disk.
+type pinSet struct {
+	mu  sync.Mutex
+	set map[*readState]struct{}
+}
+
+func (p *pinSet) add(s *readState) {
+	p.mu.Lock()
+	if p.set == nil {
+		p.set = map[*readState]struct{}{}
+	}
+	p.set[s] = struct{}{}
+	p.mu.Unlock()
+}
+
+func (p *pinSet) remove(s *readState) {
+	p.mu.Lock()
+	delete(p.set, s)
+	p.mu.Unlock()
+}
+
+// paths calls fn with every path (relative) that a live state needs.
+func (p *pinSet) paths(fn func(rel string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.set {
+		for _, f := range s.files {
+			fn(f.meta.Path)
+			if f.meta.DVPath != "" {
+				fn(f.meta.DVPath)
+			}
+		}
+	}
+}

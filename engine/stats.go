@@ -1,0 +1,81 @@
+package engine
+
+import "sync/atomic"
+
+// counters are the core's running totals.
+type counters struct {
+	rowsWritten, walBytes, walSyncs, groups atomic.Int64
+	flushes, flushErrors, flushNanos        atomic.Int64
+	bytesFlushed, commits, loads, stalls    atomic.Int64
+	gets, filesRemoved                      atomic.Int64
+}
+
+// Stats are counters since the engine was opened, and gauges. The JSON names are stable.
+type Stats struct {
+	// Version is the manifest's number, 0 in a database that never had a table. Seq is the newest visible sequence number.
+	Version int64  `json:"version"`
+	Seq     uint64 `json:"seq"`
+
+	MemtableBytes    int64 `json:"memtable_bytes"`    // of the active memtable
+	MemtableEntries  int64 `json:"memtable_entries"`  // of the active memtable
+	MemtableCapacity int64 `json:"memtable_capacity"` // bytes at which it is flushed
+	ImmutableCount   int64 `json:"immutable_memtables"`
+	DataFiles        int64 `json:"data_files"`
+	DataBytes        int64 `json:"data_bytes"`
+	FileRows         int64 `json:"file_rows"`    // deleted ones included
+	DeletedRows      int64 `json:"deleted_rows"` // marked in deletion vectors
+	RowsWritten      int64 `json:"rows_written"`
+	WALBytes         int64 `json:"wal_bytes"`
+	WALSyncs         int64 `json:"wal_syncs"`
+	CommitGroups     int64 `json:"commit_groups"` // how many times the log was written
+	Flushes          int64 `json:"flushes"`
+	FlushErrors      int64 `json:"flush_errors"`
+	FlushNanos       int64 `json:"flush_nanos"`
+	FlushedBytes     int64 `json:"flushed_bytes"`
+	Loads            int64 `json:"bulk_loads"`
+	Commits          int64 `json:"manifest_commits"`
+	WriteStalls      int64 `json:"write_stalls"`
+	Gets             int64 `json:"gets"`
+	FilesRemoved     int64 `json:"files_removed"`
+	CacheCapacity    int64 `json:"cache_capacity"` // bytes
+	CacheBytes       int64 `json:"cache_bytes"`
+	CacheHits        int64 `json:"cache_hits"`
+	CacheMisses      int64 `json:"cache_misses"`
+}
+
+// Stats returns the engine's counters and gauges.
+func (db *DB) Stats() Stats {
+	c := db.c
+	st := Stats{
+		RowsWritten: c.stats.rowsWritten.Load(), WALBytes: c.stats.walBytes.Load(), WALSyncs: c.stats.walSyncs.Load(),
+		CommitGroups: c.stats.groups.Load(), Flushes: c.stats.flushes.Load(), FlushErrors: c.stats.flushErrors.Load(),
+		FlushNanos: c.stats.flushNanos.Load(), FlushedBytes: c.stats.bytesFlushed.Load(), Loads: c.stats.loads.Load(),
+		Commits: c.stats.commits.Load(), WriteStalls: c.stats.stalls.Load(), Gets: c.stats.gets.Load(),
+		FilesRemoved: c.stats.filesRemoved.Load(), MemtableCapacity: int64(c.opts.MemtableBytes),
+	}
+	cache := c.cache.Stats()
+	st.CacheCapacity, st.CacheBytes, st.CacheHits, st.CacheMisses = cache.Capacity, cache.Bytes, cache.Hits, cache.Misses
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st.Seq = c.visible
+	if c.state == nil {
+		return st
+	}
+	if c.state.manifest != nil {
+		st.Version = c.state.manifest.Version
+	}
+	st.ImmutableCount = int64(c.immutables())
+	if c.active != nil {
+		st.MemtableBytes, st.MemtableEntries = int64(c.active.mt.Bytes()), int64(c.active.mt.Len())
+	}
+	for _, f := range c.state.files {
+		st.DataFiles++
+		st.DataBytes += f.meta.Size
+		st.FileRows += f.meta.Rows
+		st.DeletedRows += f.meta.Deleted
+	}
+	return st
+}
+
+// Version returns the version of the engine.
+func Version() string { return "0.1.0" }

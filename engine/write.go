@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// Write is one atomic change of any size. What fits a part of a memtable goes through the log as one batch; what is
+// larger is sorted and written to data files, which one manifest commit makes visible. Later rows win over earlier ones
+// of the same key. A Write is used by one goroutine at a time.
+type Write struct {
+	c         *core
+	table     *table
+	batch     batch
+	load      *load // set once the change outgrew the batch
+	interrupt func() bool
+	err       error
+	done      bool
+	key, rec  []byte // reused
+	sinceAsk  int
+	once      sync.Once
+	release   func()
+}
+
+// logShare is the part of a memtable that one change may take; larger ones are bulk loads.
+const logShare = 4
+
+func (c *core) newWrite() (*Write, error) {
+	if err := c.writable(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	t := c.table
+	c.mu.Unlock()
+	if t == nil {
+		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
+	}
+	return &Write{c: c, table: t, batch: batch{table: t}}, nil
+}
+
+// SetInterrupt makes long calls ask fn now and then, on the caller's goroutine; true stops the call with CodeCancelled
+// and the change comes to nothing.
+func (w *Write) SetInterrupt(fn func() bool) { w.interrupt = fn }
+
+// Put adds a row: a value for every column, in column order.
+func (w *Write) Put(vals []Value) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	return w.keepErr(w.put(vals))
+}
+
+func (w *Write) put(vals []Value) (err error) {
+	if w.rec, err = w.table.layout.Append(w.rec[:0], vals); err != nil {
+		return err
+	}
+	key := make([]Value, len(w.table.schema.PrimaryKey))
+	for i, c := range w.table.schema.PrimaryKey {
+		key[i] = vals[c]
+	}
+	if w.key, err = w.table.codec.Append(w.key[:0], key); err != nil {
+		return err
+	}
+	return w.add(base.OpPut, w.key, w.rec)
+}
+
+// Delete adds a deletion: a value for every key column, in key order. The row need not exist.
+func (w *Write) Delete(key []Value) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	k, err := encodeKey(w.table, key)
+	if err != nil {
+		return w.keepErr(err)
+	}
+	return w.keepErr(w.add(base.OpDelete, k, nil))
+}
+
+// PutColumns adds a batch of rows, with all columns of the table in order.
+func (w *Write) PutColumns(c *Columns) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if len(c.Cols) != len(w.table.schema.Columns) {
+		return w.keepErr(base.Errorf(base.CodeSchemaMismatch, "a batch has %d columns, table %q has %d", len(c.Cols),
+			w.table.schema.TableName, len(w.table.schema.Columns)))
+	}
+	for i := range c.N {
+		w.key = c.AppendKey(w.key[:0], w.table.schema.PrimaryKey, i)
+		w.rec = c.AppendRecord(w.rec[:0], w.table.layout, i)
+		if err := w.add(base.OpPut, w.key, w.rec); err != nil {
+			return w.keepErr(err)
+		}
+	}
+	return nil
+}
+
+// DeleteColumns adds a batch of deletions: the key columns, in key order.
+func (w *Write) DeleteColumns(keys *Columns) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if len(keys.Cols) != len(w.table.schema.PrimaryKey) {
+		return w.keepErr(base.Errorf(base.CodeSchemaMismatch, "a batch of keys has %d columns, the primary key of table %q has %d",
+			len(keys.Cols), w.table.schema.TableName, len(w.table.schema.PrimaryKey)))
+	}
+	order := w.table.keySchema.PrimaryKey
+	for i := range keys.N {
+		w.key = keys.AppendKey(w.key[:0], order, i)
+		if err := w.add(base.OpDelete, w.key, nil); err != nil {
+			return w.keepErr(err)
+		}
+	}
+	return nil
+}
+
+func (w *Write) add(op base.Op, key, rec []byte) error {
+	if len(key) > base.MaxKeyBytes {
+		return base.Errorf(base.CodeInvalidArgument, "a key of %d bytes in table %q: the limit is %d", len(key),
+			w.table.schema.TableName, base.MaxKeyBytes)
+	}
+	if len(rec) > base.MaxValueBytes {
+		return base.Errorf(base.CodeInvalidArgument, "a row of %d bytes in table %q: the limit is %d", len(rec),
+			w.table.schema.TableName, base.MaxValueBytes)
+	}
+	const askEvery = 8192
+	if w.sinceAsk++; w.sinceAsk >= askEvery {
+		w.sinceAsk = 0
+		if err := w.interrupted(); err != nil {
+			return err
+		}
+	}
+	if w.load != nil {
+		return w.load.add(op, key, rec)
+	}
+	w.batch.add(op, key, rec)
+	if w.batch.memBytes <= w.c.opts.MemtableBytes/logShare {
+		return nil
+	}
+	return w.startLoad()
+}
+
+// startLoad turns the change into a bulk load and moves the rows so far into it.
+func (w *Write) startLoad() error {
+	l, err := newLoad(w)
+	if err != nil {
+		return err
+	}
+	w.load = l
+	w.batch.seal(1, 0)
+	r, err := readBatch(w.batch.data)
+	if err != nil {
+		return err
+	}
+	for range r.n {
+		op, key, value, err := r.next()
+		if err != nil {
+			return err
+		}
+		if err := l.add(op, key, value); err != nil {
+			return err
+		}
+	}
+	w.batch = batch{table: w.table}
+	return nil
+}
+
+func (w *Write) interrupted() error {
+	if w.interrupt != nil && w.interrupt() {
+		return base.Errorf(base.CodeCancelled, "interrupted")
+	}
+	return nil
+}
+
+// Commit makes the change durable and visible and returns its last sequence number. After an error nothing was written.
+func (w *Write) Commit() (uint64, error) {
+	if err := w.usable(); err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	if err := w.interrupted(); err != nil {
+		return 0, err
+	}
+	if w.load != nil {
+		return w.load.commit()
+	}
+	return w.c.apply(&w.batch)
+}
+
+// Close drops what was not committed. A second call does nothing.
+func (w *Write) Close() {
+	w.once.Do(func() {
+		w.done = true
+		if w.load != nil {
+			w.load.close()
+		}
+		w.batch = batch{}
+		if w.release != nil {
+			w.release()
+		}
+	})
+}
+
+func (w *Write) usable() error {
+	switch {
+	case w.done:
+		return base.Errorf(base.CodeClosed, "the write was committed or closed")
+	case w.err != nil:
+		return w.err
+	}
+	return nil
+}
+
+// keepErr makes a write that failed once fail for ever: it may hold half of what the caller meant.
+func (w *Write) keepErr(err error) error {
+	if err != nil {
+		w.err = err
+	}
+	return err
+}
