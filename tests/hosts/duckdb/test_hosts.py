@@ -1,0 +1,169 @@
+"""The other hosts: DuckDB's shell, Node, and a Go program that brings a Go runtime of its own."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support import literal
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+
+
+def shell():
+    """DuckDB's command line program, from the package duckdb-cli (whose script is only a wrapper)."""
+    import duckdb_cli
+
+    return os.path.join(os.path.dirname(duckdb_cli.__file__), "duckdb")
+
+
+def run(command, **options):
+    options.setdefault("timeout", 300)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+def test_shell(extension, database):
+    script = f"""
+.mode csv
+.headers off
+LOAD {literal(extension)};
+SET enable_progress_bar = false;
+ATTACH {literal(database)} AS m (TYPE merutable);
+CREATE TABLE m.t(id INT PRIMARY KEY, v VARCHAR DEFAULT 'none');
+INSERT INTO m.t VALUES (1, 'a'), (2, 'b');
+INSERT INTO m.t(id) VALUES (3);
+INSERT INTO m.t VALUES (1, 'again');
+SELECT * FROM m.t ORDER BY id;
+DELETE FROM m.t WHERE id = 2;
+SELECT 'count', count(*) FROM m.t;
+CALL merutable_flush('m');
+SELECT 'scan', count(*) FROM merutable_scan({literal(database)});
+SELECT 'get', v FROM merutable_get({literal(database)}, 3);
+COPY (SELECT i::INT AS id, 'copy' AS v FROM range(100, 200) r(i)) TO {literal(database)} (FORMAT merutable);
+SELECT 'copied', count(*) FROM m.t;
+SELECT * FROM m.nosuch;
+SELECT 'alive', 42;
+"""
+    done = subprocess.run([shell(), "-unsigned", "-no-init"], input=script, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120)
+    lines = done.stdout.replace("\r", "").split("\n")
+    for wanted in ("1,again", "2,b", "3,none", "count,2", "scan,2", "get,none", "copied,102", "alive,42"):
+        assert wanted in lines, (wanted, done.stdout, done.stderr)
+    assert "Catalog Error" in done.stderr and "INTERNAL" not in done.stderr, done.stderr
+
+
+def test_shell_is_interrupted_by_ctrl_c(extension, database):
+    process = subprocess.Popen([shell(), "-unsigned", "-no-init"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    try:
+        process.stdin.write(f"""LOAD {literal(extension)};
+.headers off
+.mode list
+SET enable_progress_bar = false;
+ATTACH {literal(database)} AS m (TYPE merutable);
+CREATE TABLE m.t(id INT PRIMARY KEY);
+INSERT INTO m.t SELECT i FROM range(1000) r(i);
+SELECT 'started';
+""")
+        process.stdin.flush()
+        while True:
+            line = process.stdout.readline()
+            assert line, "the shell ended"
+            if line.strip() == "started":
+                break
+        process.stdin.write("INSERT INTO m.t SELECT i FROM range(200000000) r(i);\nSELECT 'rows', count(*) FROM m.t;\n")
+        process.stdin.flush()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        interrupted = time.monotonic()
+        said = []
+        while not said or not said[-1].startswith("rows"):
+            line = process.stdout.readline()
+            assert line, f"the shell ended: {said}"
+            said.append(line.strip())
+        assert time.monotonic() - interrupted < 3, said
+        assert said[-1] == "rows|1000", said
+        assert any("nterrupt" in line for line in said), said
+        process.stdin.close()
+        assert process.wait(timeout=30) is not None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_shell_kill_9(extension, database):
+    process = subprocess.Popen([shell(), "-unsigned", "-no-init"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True)
+    process.stdin.write(f"""LOAD {literal(extension)};
+.headers off
+ATTACH {literal(database)} AS m (TYPE merutable);
+CREATE TABLE m.t(id INT PRIMARY KEY);
+INSERT INTO m.t SELECT i FROM range(1000) r(i);
+SELECT 'written';
+""")
+    process.stdin.flush()
+    while "written" not in process.stdout.readline():
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    out = run([shell(), "-unsigned", "-no-init", "-csv", "-noheader", "-c",
+               f"LOAD {literal(extension)}; ATTACH {literal(database)} AS m (TYPE merutable); "
+               "SELECT count(*) FROM m.t"])
+    assert out.split() == ["1000"]
+
+
+def node_modules():
+    """Installs the committed lock file's packages under build/, once."""
+    source = os.path.join(HERE, "node")
+    target = os.path.join(ROOT, "build", "node", "duckdb")
+    os.makedirs(target, exist_ok=True)
+    with open(os.path.join(source, "package-lock.json")) as file:
+        lock = file.read()
+    stamp = os.path.join(target, "installed.lock")
+    if not os.path.exists(stamp) or open(stamp).read() != lock:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(os.path.join(source, name), target)
+        run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=target, timeout=600)
+        with open(stamp, "w") as file:
+            file.write(lock)
+    return target
+
+
+def test_node(extension, tmp_path):
+    target = node_modules()
+    shutil.copy(os.path.join(HERE, "node", "host.mjs"), target)
+    out = run(["node", "host.mjs", extension, str(tmp_path / "db")], cwd=target)
+    assert out.strip().split("\n")[-1] == "node: all checks passed", out
+
+
+@pytest.fixture(scope="session")
+def go_host(tmp_path_factory):
+    """The Go program, built once; DuckDB inside it comes from the prebuilt static libraries."""
+    binary = os.path.join(ROOT, "build", "gohost", "gohost")
+    os.makedirs(os.path.dirname(binary), exist_ok=True)
+    flags = os.environ.get("GOFLAGS") or "-trimpath -buildvcs=false -buildmode=pie"  # those of the build: one cache
+    environment = dict(os.environ, GOFLAGS=flags, GOWORK="off")
+    run(["go", "build", "-o", binary, "."], cwd=os.path.join(HERE, "gohost"), env=environment, timeout=1200)
+    return binary
+
+
+def test_go_with_two_runtimes(extension, go_host, tmp_path):
+    out = run([go_host, "surface", extension, str(tmp_path / "db")])
+    assert out.strip().split("\n")[-1] == "go: all checks passed", out
+
+
+def test_go_collector_can_preempt_tight_loops(extension, go_host, tmp_path):
+    """The host's garbage collector stops a loop without calls by a signal, which our runtime must not take away."""
+    out = run([go_host, "preempt", extension, str(tmp_path / "db")], timeout=120)
+    assert out.strip().split("\n")[-1] == "go: all checks passed", out
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
