@@ -120,26 +120,17 @@ SELECT 'written';
 
 
 def node_modules():
-    """Installs the committed lock file's packages under build/, once."""
-    source = os.path.join(HERE, "node")
-    target = os.path.join(ROOT, "build", "node", "duckdb")
-    os.makedirs(target, exist_ok=True)
-    with open(os.path.join(source, "package-lock.json")) as file:
-        lock = file.read()
-    stamp = os.path.join(target, "installed.lock")
-    if not os.path.exists(stamp) or open(stamp).read() != lock:
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(os.path.join(source, name), target)
-        run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=target, timeout=600)
-        with open(stamp, "w") as file:
-            file.write(lock)
+    """The folder with the Node packages of the committed lock file, scripts/node/package-lock.json."""
+    target = os.path.join(ROOT, "build", "node")
+    if not os.path.isdir(os.path.join(target, "node_modules", "@duckdb", "node-api")):
+        run(["sh", os.path.join(ROOT, "scripts", "fetch_node.sh")], timeout=600)
     return target
 
 
 def test_node(extension, tmp_path):
     target = node_modules()
-    shutil.copy(os.path.join(HERE, "node", "host.mjs"), target)
-    out = run(["node", "host.mjs", extension, str(tmp_path / "db")], cwd=target)
+    script = shutil.copy(os.path.join(HERE, "host.mjs"), os.path.join(target, "duckdb_host.mjs"))
+    out = run(["node", script, extension, str(tmp_path / "db")])
     assert out.strip().split("\n")[-1] == "node: all checks passed", out
 
 
