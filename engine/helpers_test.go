@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -164,3 +165,5 @@ func wantCode(t testing.TB, err error, code base.Code) {
 		t.Fatalf("error %v has code %d, want %d", err, base.CodeOf(err), code)
 	}
 }
+
+func doubleOf(v Value) float64 { return math.Float64frombits(v.Lo) }

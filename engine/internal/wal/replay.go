@@ -52,8 +52,16 @@ func ReplayFrom(fs vfs.FS, path string, num uint64, offset int64, fn func(offset
 	if r.size < offset {
 		return offset, conflict
 	}
-	next, err = r.replay(offset, fn)
-	if err == nil && next < r.size {
+	refused := false
+	next, err = r.replay(offset, func(offset int64, payload []byte) error {
+		err := fn(offset, payload)
+		refused = err != nil
+		return err
+	})
+	if refused || err == nil && next >= r.size {
+		return next, err
+	}
+	if err == nil {
 		err = r.judgeTail(next)
 	}
 	switch {

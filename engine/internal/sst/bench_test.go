@@ -1,0 +1,196 @@
+package sst
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"os"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/row"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// The benchmarks' table is that of DESIGN.md: a BIGINT key, a name of 16 bytes, a DOUBLE and a payload of 100 bytes.
+func benchSchema() *base.Schema {
+	s := &base.Schema{TableName: "t", PrimaryKey: []int{0}, Columns: []base.Column{
+		{Name: "id", Type: base.Type{Kind: base.KindBigInt}},
+		{Name: "name", Type: base.Type{Kind: base.KindVarchar}, Nullable: true},
+		{Name: "score", Type: base.Type{Kind: base.KindDouble}, Nullable: true},
+		{Name: "payload", Type: base.Type{Kind: base.KindBlob}, Nullable: true},
+	}}
+	s.AssignFieldIDs()
+	return s
+}
+
+// benchSource makes n rows with the keys 0, step, 2*step, …
+type benchSource struct {
+	n, at, step int
+	rng         *rand.Rand
+	layout      *row.Layout
+	key, value  []byte
+	payload     [100]byte
+	seq         func(i int) base.Seq
+}
+
+func newBenchSource(n, step int) *benchSource {
+	return &benchSource{n: n, at: -1, step: step, rng: rand.New(rand.NewSource(1)), layout: row.NewLayout(benchSchema()),
+		seq: func(i int) base.Seq { return base.Seq(i*7919%n) + 1 }}
+}
+
+func (s *benchSource) Next() bool {
+	if s.at++; s.at >= s.n {
+		return false
+	}
+	id := int64(s.at * s.step)
+	s.key = binary.BigEndian.AppendUint64(s.key[:0], uint64(id)^1<<63)
+	for i := range s.payload {
+		s.payload[i] = "0123456789abcdef"[s.rng.Int63()&15]
+	}
+	s.value, _ = s.layout.Append(s.value[:0], []base.Value{
+		base.Int(id), base.String(fmt.Sprintf("name-%011d", s.rng.Intn(1e9))), base.Double(s.rng.Float64() * 1000), base.Bytes(s.payload[:]),
+	})
+	return true
+}
+
+func (s *benchSource) Key() []byte   { return s.key }
+func (s *benchSource) Seq() base.Seq { return s.seq(s.at) }
+func (s *benchSource) Op() base.Op   { return base.OpPut }
+func (s *benchSource) Value() []byte { return s.value }
+func (s *benchSource) Err() error    { return nil }
+
+// replay yields rows made before, so that a benchmark measures the writer alone.
+type replay struct {
+	keys, values [][]byte
+	at           int
+}
+
+func newReplay(n, step int) *replay {
+	src := newBenchSource(n, step)
+	r := &replay{at: -1}
+	for src.Next() {
+		r.keys = append(r.keys, append([]byte(nil), src.key...))
+		r.values = append(r.values, append([]byte(nil), src.value...))
+	}
+	return r
+}
+
+func (s *replay) Next() bool    { s.at++; return s.at < len(s.keys) }
+func (s *replay) Key() []byte   { return s.keys[s.at] }
+func (s *replay) Seq() base.Seq { return base.Seq(s.at) + 1 }
+func (s *replay) Op() base.Op   { return base.OpPut }
+func (s *replay) Value() []byte { return s.values[s.at] }
+func (s *replay) Err() error    { return nil }
+
+func BenchmarkWrite(b *testing.B) {
+	const n = 300_000
+	for level := 0; level < 2; level++ {
+		b.Run(fmt.Sprintf("L%d", level), func(b *testing.B) {
+			src := newReplay(n, 3)
+			b.ResetTimer()
+			for i := 0; i < b.N; i++ {
+				src.at = -1
+				info, err := Write(vfs.OS, b.TempDir()+"/f.parquet", WriterOptions{Schema: benchSchema(), Level: level}, src)
+				must(b, err)
+				b.ReportMetric(float64(info.Size)/n, "B/row")
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
+		})
+	}
+}
+
+// benchReader is a file of a million rows; MERUTABLE_BENCH_FILE keeps it, for other readers to look at.
+func benchReader(b *testing.B, level int, cache *Cache) *Reader {
+	path := os.Getenv("MERUTABLE_BENCH_FILE")
+	if path == "" {
+		path = b.TempDir() + "/f.parquet"
+	}
+	s := benchSchema()
+	info, err := Write(vfs.OS, path, WriterOptions{Schema: s, Level: level}, newBenchSource(1_000_000, 3))
+	must(b, err)
+	r, err := Open(vfs.OS, path, info.Size, s, cache)
+	must(b, err)
+	b.Cleanup(func() { r.Close() })
+	return r
+}
+
+func benchKey(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)^1<<63) }
+
+func BenchmarkGet(b *testing.B) {
+	for level := 0; level < 2; level++ {
+		for _, bytes := range []int64{0, 64 << 20, 1 << 30} {
+			r := benchReader(b, level, NewCache(bytes))
+			for _, hit := range []bool{true, false} {
+				b.Run(fmt.Sprintf("L%d/cache=%dM/hit=%v", level, bytes>>20, hit), func(b *testing.B) {
+					rng := rand.New(rand.NewSource(2))
+					for i := 0; i < b.N; i++ {
+						k := rng.Intn(1_000_000) * 3
+						if !hit {
+							k++
+						}
+						pos, found, err := r.Find(benchKey(k))
+						if err != nil || found != hit {
+							b.Fatal(found, err)
+						}
+						if found {
+							if _, err := r.ReadRow(pos, nil); err != nil {
+								b.Fatal(err)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkFindMany(b *testing.B) {
+	r := benchReader(b, 1, nil)
+	for _, n := range []int{1000, 30_000, 300_000} {
+		for _, off := range []int{0, 1} {
+			b.Run(fmt.Sprintf("keys=%d/absent=%d", n, off), func(b *testing.B) {
+				for i := 0; i < b.N; i++ {
+					at, hits := 0, 0
+					err := r.FindMany(func() ([]byte, bool) {
+						if at == n {
+							return nil, false
+						}
+						at++
+						return benchKey((at-1)*(1_000_000/n)*3 + off), true
+					}, func(int, int64) error { hits++; return nil })
+					if err != nil || (hits == n) != (off == 0) {
+						b.Fatal(hits, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkIter(b *testing.B) {
+	for level := 0; level < 2; level++ {
+		r := benchReader(b, level, nil)
+		for _, proj := range [][]int{{0}, {0, 2}, nil} {
+			b.Run(fmt.Sprintf("L%d/columns=%v", level, proj), func(b *testing.B) {
+				for i := 0; i < b.N; i++ {
+					it := r.NewIter(IterOptions{Projection: proj})
+					rows := 0
+					for {
+						c, _, err := it.Next()
+						must(b, err)
+						if c == nil {
+							break
+						}
+						rows += c.N
+					}
+					it.Close()
+					if rows != 1_000_000 {
+						b.Fatal(rows)
+					}
+				}
+				b.ReportMetric(float64(b.N)*1e6/b.Elapsed().Seconds()/1e6, "Mrows/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// otherProcess opens the database as another process would: past the registry, read-only.
+func otherProcess(t *testing.T, fs vfs.FS) *DB {
+	t.Helper()
+	c, err := openCore("/db", Options{ReadOnly: true, fs: fs}.withDefaults())
+	must(t, err)
+	return &DB{shared: &shared{c: c, readOnly: true}, c: c, readOnly: true}
+}
+
+// TestFollow has a reader in another process follow a writer through puts, rotations, flushes, loads, a drop and a new
+// table. It must show exactly what was committed, keep its snapshots, and never change the directory.
+func TestFollow(t *testing.T) {
+	mem := vfs.NewMem()
+	counting := vfs.NewCountingFS(mem)
+	counting.SetHook(func(op vfs.Op, path string) {
+		if op.Mutates() {
+			t.Errorf("the reader did %s on %s", op, path)
+		}
+	})
+	rng := rand.New(rand.NewPCG(5, 5))
+	o := Options{MemtableBytes: minMemtableBytes, GCGrace: -1, RetainVersions: 1}
+	db := openMem(t, mem, o)
+	m := model{}
+	reader := otherProcess(t, counting)
+	var old *Snapshot
+	var oldModel model
+	for i := range 120 {
+		switch p := rng.IntN(20); {
+		case p < 12:
+			writeRandom(t, db, rng, m, 200, 1+rng.IntN(30))
+		case p < 15:
+			must(t, db.Flush())
+		case p < 16:
+			writeRandom(t, db, rng, m, 200, 6000)
+		case p < 17:
+			must(t, db.Close())
+			db.Free()
+			db = openMem(t, mem, o)
+		case p < 18:
+			db.Free()
+			db = openMem(t, mem, o)
+		case p < 19 && i > 60:
+			must(t, db.DropTable())
+			must(t, reader.Refresh())
+			if reader.HasTable() {
+				t.Fatal("the reader still has the dropped table")
+			}
+			must(t, db.CreateTable(testSchema()))
+			m = model{}
+			if old != nil { // its files are gone from a directory without grace
+				old.Close()
+				old = nil
+			}
+		}
+		must(t, reader.Refresh())
+		check(t, reader, m)
+		if old == nil {
+			s, err := reader.Snapshot()
+			must(t, err)
+			old, oldModel = s, maps.Clone(m)
+		}
+		if _, err := reader.Put(testRow(1, 1)); CodeOf(err) != CodeReadOnly {
+			t.Fatalf("a write through a reader: %v", err)
+		}
+	}
+	if old != nil && old.MemoryRows() == 0 && len(old.Files()) == 0 {
+		checkSnapshot(t, old, oldModel)
+		old.Close()
+	}
+	reader.c.drop()
+	db.Free()
+}
+
+func TestReaderWithoutDatabase(t *testing.T) {
+	fs := vfs.NewMem()
+	_, err := Open("/nowhere", Options{ReadOnly: true, fs: fs})
+	wantCode(t, err, CodeNotFound)
+	must(t, fs.MkdirAll("/empty"))
+	_, err = Open("/empty", Options{ReadOnly: true, fs: fs})
+	wantCode(t, err, CodeNotFound)
+}
