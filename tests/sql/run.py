@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from runner.executor import Executor, Failure, Skipped  # noqa: E402
 from runner.parser import PLACEMENTS, ParseError, parse  # noqa: E402
 from runner.process import WorkerDied, Zygote  # noqa: E402
+from runner.selftest import selftest  # noqa: E402
 from runner.session import Session, SessionError  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -87,6 +88,20 @@ class Run:
         elif self.options.verbose:
             self.say(f"ok   {name} ({elapsed:.1f} s)")
 
+    def check_runner(self):
+        """The runner must notice what is wrong before its word counts."""
+        scratch = tempfile.mkdtemp(prefix="meru-")
+        session = Session(self.zygote, scratch, scratch, None, self.options.timeout, oracle=True)
+        try:
+            selftest(session)
+            self.passed += 1
+        except AssertionError as error:
+            self.failures.append("the runner's own test")
+            self.say(f"FAIL the runner's own test: {error}")
+        finally:
+            session.worker.kill()
+            shutil.rmtree(scratch, ignore_errors=True)
+
     def jobs(self, tests):
         wanted = PLACEMENTS if self.options.placement == "all" else (self.options.placement,)
         for test in tests:
@@ -141,6 +156,7 @@ def main():
             except ParseError as error:
                 run.failures.append(path)
                 run.say(f"FAIL {error}")
+    run.check_runner()
     with ThreadPoolExecutor(options.jobs) as pool:
         for outcome in [pool.submit(run.one, test, placement) for test, placement in list(run.jobs(tests))]:
             outcome.result()
