@@ -13,9 +13,9 @@ import (
 // TestCrash cuts the power after every operation of random histories of appends, groups and syncs. What was synced must
 // be replayed, then a prefix of what was not, and never an error: in an undamaged log a tear is always told from damage.
 func TestCrash(t *testing.T) {
-	histories := 150
+	histories := 40
 	if testing.Short() {
-		histories = 15
+		histories = 8
 	}
 	torn := 0
 	for seed := range uint64(histories) {

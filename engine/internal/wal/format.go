@@ -8,7 +8,7 @@
 //	 5  3 zero bytes                   8  u32 log number, low bits
 //	 8  u64 log number                12  u32 unsynced: how many bytes before this frame were not known to be
 //	16  u32 CRC-32C of bytes 0..16            durable when it was written; 2^32-1 stands for any more
-//	                                  16  u32 check: CRC-32C of bytes 4..16 and of the frame's file offset as u64
+//	                                  16  u32 check: CRC-32C of bytes 4..16, mixed with the frame's file offset
 //
 // All integers are little-endian. Frames follow each other without gaps; behind the last one there may be zeros, which
 // were preallocated. The log number and the offset in the check keep frames of other logs, or copies of frames inside
@@ -115,10 +115,10 @@ func (h frameHeader) synced(offset int64) int64 {
 	return max(0, offset-int64(h.unsynced))
 }
 
+// headerCheck returns the check of the header h of a frame at a file offset. Both multipliers are odd, so that no two
+// offsets within 4 GiB of each other give one header the same check.
 func headerCheck(h []byte, offset int64) uint32 {
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], uint64(offset))
-	return crc32.Update(crc32.Checksum(h[4:16], castagnoli), castagnoli, at[:])
+	return crc32.Checksum(h[4:16], castagnoli) ^ uint32(offset)*0x9e3779b1 ^ uint32(uint64(offset)>>32)*0x85ebca77
 }
 
 // appendFrameHeader appends the header of a frame at a file offset.

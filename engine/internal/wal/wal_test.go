@@ -183,9 +183,6 @@ func TestWriteCalls(t *testing.T) {
 	if n := fs.Count(vfs.OpPreallocate).Ops; n > 3 {
 		t.Errorf("%d preallocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { must(t, w.Append(make([]byte, 0))) }); n > 0 {
-		t.Logf("%v allocations an append, through a counting file system", n)
-	}
 }
 
 func TestForeignFiles(t *testing.T) {
