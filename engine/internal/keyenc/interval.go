@@ -7,6 +7,10 @@ const (
 	microsPerMonth = 30 * microsPerDay
 )
 
+// Intervals compare by their length in all. DuckDB 1.5 carries whole days into months and compares the three parts in
+// turn, which is the same order unless the parts of one interval differ in sign: there '1 month -1 day' is above
+// '29 days', here they are one key. A range of an SQL filter on an INTERVAL key must therefore be checked row by row.
+
 // intervalTotal returns an interval's length in microseconds as a two's complement 128-bit integer. It takes 74 bits at
 // most.
 func intervalTotal(months, days int32, micros int64) (hi, lo uint64) {

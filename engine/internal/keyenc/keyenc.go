@@ -60,17 +60,18 @@ func (c *Codec) Append(dst []byte, key []base.Value) ([]byte, error) {
 		}
 		// The raw length comes first: nothing above the limit is copied.
 		if n := len(dst) - start + len(key[i].Bytes); n > base.MaxKeyBytes {
-			return dst[:start], tooLong(n, col.Name)
+			return dst[:start], KeyTooLong(n, col.Name)
 		}
 		dst = AppendValue(dst, col.Type, key[i])
 		if n := len(dst) - start; n > base.MaxKeyBytes {
-			return dst[:start], tooLong(n, col.Name)
+			return dst[:start], KeyTooLong(n, col.Name)
 		}
 	}
 	return dst, nil
 }
 
-func tooLong(n int, column string) error {
+// KeyTooLong is the error for a key whose encoding has n bytes or more up to a column: too many.
+func KeyTooLong(n int, column string) error {
 	return base.Errorf(base.CodeInvalidArgument, "the encoded primary key has at least %d bytes at key column %q: the limit is %d", n, column, base.MaxKeyBytes)
 }
 

@@ -314,11 +314,11 @@ func (c *Columns) checkKeySizes(l *Layout) error {
 			b := c.Cols[k].Storage(i)
 			// A part that is too long as it is need not be encoded.
 			if n := len(key) + len(b); n > base.MaxKeyBytes {
-				return base.Wrapf(base.CodeInvalidArgument, keyTooLong(n, l.fields[k].name), "row %d", i)
+				return base.Wrapf(base.CodeInvalidArgument, keyenc.KeyTooLong(n, l.fields[k].name), "row %d", i)
 			}
 			key = keyenc.AppendStorage(key, l.fields[k].typ, b)
 			if n := len(key); n > base.MaxKeyBytes {
-				return base.Wrapf(base.CodeInvalidArgument, keyTooLong(n, l.fields[k].name), "row %d", i)
+				return base.Wrapf(base.CodeInvalidArgument, keyenc.KeyTooLong(n, l.fields[k].name), "row %d", i)
 			}
 		}
 	}

@@ -124,11 +124,11 @@ func (in *arrowIn) readViews() error {
 	total := int64(0)
 	for i := 0; i < in.n; i++ {
 		if !in.out.IsNull(i) {
-			size := int32(binary.LittleEndian.Uint32(views[i*viewBytes:]))
-			if size < 0 {
-				return rowError(i, "a view of the Arrow array has length %d", size)
+			b, err := in.viewed(views[i*viewBytes : (i+1)*viewBytes])
+			if err != nil {
+				return base.Wrapf(base.CodeInvalidArgument, err, "row %d", i)
 			}
-			if total += int64(size); total > maxGathered {
+			if total += int64(len(b)); total > maxGathered {
 				return tooMuchGathered(i)
 			}
 		}
@@ -136,25 +136,25 @@ func (in *arrowIn) readViews() error {
 	}
 	data := make([]byte, 0, total)
 	for i := 0; i < in.n; i++ {
-		size := in.out.Offsets[i+1] - in.out.Offsets[i]
-		view := views[i*viewBytes : (i+1)*viewBytes]
-		if size <= viewInline {
-			data = append(data, view[4:4+size]...)
-			continue
+		if !in.out.IsNull(i) {
+			b, _ := in.viewed(views[i*viewBytes : (i+1)*viewBytes]) // checked above
+			data = append(data, b...)
 		}
-		b, err := in.viewed(view, size)
-		if err != nil {
-			return base.Wrapf(base.CodeInvalidArgument, err, "row %d", i)
-		}
-		data = append(data, b...)
 	}
 	in.out.Data = data
 	return nil
 }
 
-// viewed returns the bytes that a view points at.
-func (in *arrowIn) viewed(view []byte, size int64) ([]byte, error) {
+// viewed returns the bytes that a view holds or points at.
+func (in *arrowIn) viewed(view []byte) ([]byte, error) {
 	const firstData = 2 // behind validity and views
+	size := int64(int32(binary.LittleEndian.Uint32(view)))
+	switch {
+	case size < 0:
+		return nil, base.Errorf(base.CodeInvalidArgument, "a view of the Arrow array has length %d", size)
+	case size <= viewInline:
+		return view[4 : 4+size], nil
+	}
 	buf, off := int64(int32(binary.LittleEndian.Uint32(view[8:]))), int64(int32(binary.LittleEndian.Uint32(view[12:])))
 	bufs := in.data.Buffers()
 	if buf < 0 || buf >= int64(len(bufs)-firstData) || bufs[firstData+buf] == nil {

@@ -145,6 +145,7 @@ func BenchmarkCheck(b *testing.B) {
 	s, c := benchSchema(), benchColumns()
 	l := NewLayout(s)
 	rec := c.AppendRecord(nil, l, 5)
+	b.ResetTimer()
 	for i := 0; i < b.N; i++ {
 		if err := l.Check(rec); err != nil {
 			b.Fatal(err)
@@ -160,6 +161,7 @@ func BenchmarkAppend(b *testing.B) {
 		vals[i] = c.Cols[i].Value(5)
 	}
 	buf := make([]byte, 0, 1000)
+	b.ResetTimer()
 	for i := 0; i < b.N; i++ {
 		buf, _ = l.Append(buf[:0], vals)
 	}

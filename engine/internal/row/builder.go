@@ -90,7 +90,7 @@ const blockRows = 256
 // entry a record. For tombstones use the other methods.
 func (b *Builder) AppendRecords(recs [][]byte, seqs []base.Seq, ops []base.Op) {
 	for from := 0; from < len(recs); from += blockRows {
-		b.appendBlock(recs[from:min(from+blockRows, len(recs))])
+		b.layout.appendBlock(&b.out, b.project, recs[from:min(from+blockRows, len(recs))])
 	}
 	b.out.Seqs = append(b.out.Seqs, seqs[:len(recs)]...)
 	b.out.Ops = append(b.out.Ops, ops[:len(recs)]...)
@@ -99,19 +99,28 @@ func (b *Builder) AppendRecords(recs [][]byte, seqs []base.Seq, ops []base.Op) {
 	}
 }
 
-func (b *Builder) appendBlock(recs [][]byte) {
-	for j, p := range b.project {
-		f, col := &b.layout.fields[p], &b.out.Cols[j]
+// AppendColumns adds rows from their records to dst, which has all columns of the schema in order. It leaves the hidden
+// columns alone; a [Builder] fills them and can project.
+func (l *Layout) AppendColumns(dst *Columns, recs ...[]byte) {
+	all := projectionOf(l.schema, nil)
+	for from := 0; from < len(recs); from += blockRows {
+		l.appendBlock(dst, all, recs[from:min(from+blockRows, len(recs))])
+	}
+}
+
+func (l *Layout) appendBlock(dst *Columns, project []int, recs [][]byte) {
+	for j, p := range project {
+		f, col := &l.fields[p], &dst.Cols[j]
 		if !f.required {
-			col.takeNulls(recs, p, b.out.N)
+			col.takeNulls(recs, p, dst.N)
 		}
 		if f.size == 0 {
-			col.takeVariable(recs, b.layout, f)
+			col.takeVariable(recs, l, f)
 		} else {
 			col.takeFixed(recs, f.off, f.size)
 		}
 	}
-	b.out.N += len(recs)
+	dst.N += len(recs)
 }
 
 // takeNulls appends column p's NULL marks of records behind n rows.

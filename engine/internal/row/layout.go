@@ -147,10 +147,6 @@ func rowTooLarge(size int, column string) error {
 	return base.Errorf(base.CodeInvalidArgument, "the row has at least %d bytes at column %q: the limit is %d", size, column, base.MaxValueBytes)
 }
 
-func keyTooLong(size int, column string) error {
-	return base.Errorf(base.CodeInvalidArgument, "the encoded primary key has at least %d bytes at key column %q: the limit is %d", size, column, base.MaxKeyBytes)
-}
-
 // The readers below trust the record: it came from Append, AppendRecord, or passed Check.
 
 // IsNull reports whether a column is NULL.
@@ -193,7 +189,7 @@ func KeyFromRecord(dst []byte, l *Layout, rec []byte) ([]byte, error) {
 		f := &l.fields[k]
 		dst = keyenc.AppendStorage(dst, f.typ, l.Storage(rec, k))
 		if n := len(dst) - start; n > base.MaxKeyBytes {
-			return dst[:start], keyTooLong(n, f.name)
+			return dst[:start], keyenc.KeyTooLong(n, f.name)
 		}
 	}
 	return dst, nil

@@ -69,6 +69,7 @@ func TestTransposition(t *testing.T) {
 			projection = nil
 		}
 		one, many := NewBuilder(s, projection), NewBuilder(s, projection)
+		cut := 0
 		for round := 0; round < 2; round++ { // the second after a Reset
 			one.Reset()
 			many.Reset()
@@ -76,7 +77,7 @@ func TestTransposition(t *testing.T) {
 				seqs[r], ops[r] = base.Seq(rng.Int63()), base.Op(rng.Intn(2))
 				one.AppendRecord(rec, seqs[r], ops[r])
 			}
-			cut := rng.Intn(n + 1)
+			cut = rng.Intn(n + 1)
 			many.AppendRecords(recs[:cut], seqs[:cut], ops[:cut])
 			many.AppendRecords(recs[cut:], seqs[cut:], ops[cut:])
 		}
@@ -85,6 +86,12 @@ func TestTransposition(t *testing.T) {
 		}
 		c := many.Columns()
 		sameColumns(t, c, one.Columns())
+		if projection == nil {
+			plain := NewColumns(s, nil)
+			l.AppendColumns(plain, recs[:cut]...)
+			l.AppendColumns(plain, recs[cut:]...)
+			sameColumns(t, plain, c)
+		}
 		for r := range recs {
 			if c.Seqs[r] != seqs[r] || c.Ops[r] != ops[r] || one.Columns().Seqs[r] != seqs[r] {
 				t.Fatalf("row %d: sequence %d, op %d", r, c.Seqs[r], c.Ops[r])
