@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/merutable/merutable/engine/internal/vfs"
@@ -24,6 +25,24 @@ func TestCrash(t *testing.T) {
 	t.Logf("power cut after each of %d system calls", total)
 }
 
+// progress is what a history has done so far; the hook reads it from whatever goroutine makes a system call.
+type progress struct {
+	mu              sync.Mutex
+	acked, inFlight model
+}
+
+func (p *progress) begin(next model) {
+	p.mu.Lock()
+	p.inFlight = next
+	p.mu.Unlock()
+}
+
+func (p *progress) end() {
+	p.mu.Lock()
+	p.acked, p.inFlight = p.inFlight, nil
+	p.mu.Unlock()
+}
+
 // crashRun runs the history and cuts the power after operation at; it returns how many operations there were.
 func crashRun(t *testing.T, at int, rng *rand.Rand) int {
 	t.Helper()
@@ -31,29 +50,33 @@ func crashRun(t *testing.T, at int, rng *rand.Rand) int {
 	fs := vfs.NewCountingFS(mem)
 	n := 0
 	var clone *vfs.MemFS
-	acked, inFlight := model{}, model(nil)
-	var ackedAtCut, inFlightAtCut model
+	p := &progress{acked: model{}}
+	var acked, inFlight model
 	fs.SetHook(func(vfs.Op, string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if n == at {
 			clone = mem.CrashClone(rng)
-			ackedAtCut, inFlightAtCut = maps.Clone(acked), maps.Clone(inFlight)
+			acked, inFlight = p.acked, p.inFlight
 		}
 		n++
 	})
-	history(t, fs, &acked, &inFlight)
+	history(t, fs, p)
 	fs.SetHook(nil)
 	if clone != nil {
-		verifyCrash(t, at, clone, ackedAtCut, inFlightAtCut)
+		verifyCrash(t, at, clone, acked, inFlight)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return n
 }
 
-func history(t *testing.T, fs vfs.FS, acked, inFlight *model) {
+func history(t *testing.T, fs vfs.FS, p *progress) {
 	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1}
 	db := openMem(t, fs, o)
 	rng := rand.New(rand.NewPCG(1, 1))
 	change := func(n int) {
-		next := maps.Clone(*acked)
+		next := maps.Clone(p.acked)
 		w, err := db.NewWrite()
 		must(t, err)
 		for range n {
@@ -67,10 +90,10 @@ func history(t *testing.T, fs vfs.FS, acked, inFlight *model) {
 				next[id] = payload
 			}
 		}
-		*inFlight = next
+		p.begin(next)
 		_, err = w.Commit()
 		must(t, err)
-		*acked, *inFlight = next, nil
+		p.end()
 	}
 	for range 3 {
 		change(5)
