@@ -94,7 +94,6 @@ func (r keyRange) overlaps(lo, hi []byte) bool {
 type RowIter struct {
 	state     *readState
 	sources   []rowSource // ascending by current key; exhausted ones leave
-	scratch   *row.Builder
 	out       *row.Columns
 	project   []int
 	batchRows int
@@ -178,7 +177,7 @@ func (it *RowIter) addMemory(s *Snapshot, r keyRange) {
 	if s.MemoryRows() == 0 {
 		return
 	}
-	m := &memSource{it: s.memIter(), upper: r.upper, builder: row.NewBuilder(s.Schema(), it.project)}
+	m := &memSource{it: s.memIter(), upper: r.upper, layout: s.state.table.layout, project: it.project}
 	if r.lower == nil {
 		m.it.First()
 	} else {
@@ -287,7 +286,9 @@ func (it *RowIter) Close() {
 type memSource struct {
 	it      *memtable.MergeIter
 	upper   []byte
-	builder *row.Builder
+	layout  *row.Layout
+	project []int
+	recs    [][]byte // of one emit; the memtables that hold them are pinned
 }
 
 func (m *memSource) skipDead() {
@@ -303,16 +304,17 @@ func (m *memSource) key() []byte {
 	return m.it.Key()
 }
 
+// emit transposes whole runs: the rows of a run lie anywhere in memory, and fetching them column by column would miss
+// the processor's caches once a column.
 func (m *memSource) emit(out *row.Columns, limit []byte, n int) (int, error) {
-	m.builder.Reset()
-	for k := m.key(); m.builder.Len() < n && k != nil && (limit == nil || bytes.Compare(k, limit) < 0); k = m.key() {
-		m.builder.AppendRecord(m.it.Value(), 0, base.OpPut)
+	m.recs = m.recs[:0]
+	for k := m.key(); len(m.recs) < n && k != nil && (limit == nil || bytes.Compare(k, limit) < 0); k = m.key() {
+		m.recs = append(m.recs, m.it.Value())
 		m.it.Next()
 		m.skipDead()
 	}
-	c := m.builder.Columns()
-	out.AppendRange(c, 0, c.N)
-	return c.N, nil
+	m.layout.AppendColumns(out, m.project, m.recs)
+	return len(m.recs), nil
 }
 
 func (m *memSource) close() {}

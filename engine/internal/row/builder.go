@@ -99,12 +99,12 @@ func (b *Builder) AppendRecords(recs [][]byte, seqs []base.Seq, ops []base.Op) {
 	}
 }
 
-// AppendColumns adds rows from their records to dst, which has all columns of the schema in order. It leaves the hidden
-// columns alone; a [Builder] fills them and can project.
-func (l *Layout) AppendColumns(dst *Columns, recs ...[]byte) {
-	all := projectionOf(l.schema, nil)
+// AppendColumns adds rows from their records to dst, whose columns are those of the projection; nil means all. It leaves
+// the hidden columns alone: a [Builder] fills them.
+func (l *Layout) AppendColumns(dst *Columns, projection []int, recs [][]byte) {
+	projection = projectionOf(l.schema, projection)
 	for from := 0; from < len(recs); from += blockRows {
-		l.appendBlock(dst, all, recs[from:min(from+blockRows, len(recs))])
+		l.appendBlock(dst, projection, recs[from:min(from+blockRows, len(recs))])
 	}
 }
 

@@ -88,8 +88,8 @@ func TestTransposition(t *testing.T) {
 		sameColumns(t, c, one.Columns())
 		if projection == nil {
 			plain := NewColumns(s, nil)
-			l.AppendColumns(plain, recs[:cut]...)
-			l.AppendColumns(plain, recs[cut:]...)
+			l.AppendColumns(plain, nil, recs[:cut])
+			l.AppendColumns(plain, nil, recs[cut:])
 			sameColumns(t, plain, c)
 		}
 		for r := range recs {
