@@ -23,8 +23,10 @@ const (
 	entryHeader = 24
 	// maxHeight suits 4^16 entries; the height of an entry is h with probability 3/4^h.
 	maxHeight = 16
-	// towerBudget is what EntryBytes counts for the next offsets: the average is 5.3 bytes.
+	// EntryBytes counts room for two next offsets, and one byte more, unaligned, for taller towers: they take 8 bytes more
+	// with probability 1/16, 16 with 1/256 and so on, 0.53 on average.
 	towerBudget = 8
+	tallBudget  = 1
 	headBytes   = entryHeader + 4*maxHeight
 
 	keyLenBits = 27

@@ -75,7 +75,7 @@ func New(capacity int) (*Memtable, error) {
 
 // EntryBytes returns how many bytes of a memtable's capacity an entry takes: Bytes grows by exactly this.
 func EntryBytes(keyLen, valueLen int) int {
-	return alignWord(entryHeader + towerBudget + keyLen + valueLen)
+	return alignWord(entryHeader+towerBudget+keyLen+valueLen) + tallBudget
 }
 
 // Fits reports whether an entry can still be added. Only the writer may rely on the answer.
@@ -124,7 +124,7 @@ func (m *Memtable) Add(key []byte, seq base.Seq, op base.Op, value []byte) error
 	}
 	height := m.randomHeight()
 	size := alignWord(entryHeader + 4*height + len(key) + len(value))
-	if spare := taken + need + heightSlack - m.w.used; size > spare {
+	if spare := taken + need + heightSlack - m.w.used; size > spare { // as good as never: see tallBudget
 		height = 1
 		size = alignWord(entryHeader + 4*height + len(key) + len(value))
 	}
