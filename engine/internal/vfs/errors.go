@@ -25,6 +25,8 @@ func codeOf(op Op, err error) base.Code {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return base.CodeNotFound
+	case errors.Is(err, syscall.ENOTDIR) && (op == OpOpen || op == OpOpenAppend || op == OpStat):
+		return base.CodeNotFound // below a file there is nothing
 	case errors.Is(err, syscall.EEXIST):
 		return base.CodeAlreadyExists
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -205,6 +205,12 @@ func TestDirectories(t *testing.T) {
 		_, err = fs.Stat(a)
 		wantCode(t, err, base.CodeNotFound, a)
 		put(t, fs, a, "now a file")
+		_, err = fs.Stat(fs.Join(a, "x"))
+		wantCode(t, err, base.CodeNotFound)
+		_, err = fs.Open(fs.Join(a, "x"))
+		wantCode(t, err, base.CodeNotFound)
+		_, err = fs.List(a)
+		wantCode(t, err, base.CodeIO, a)
 		if err := fs.MkdirAll(fs.Join(a, "x")); err == nil || !strings.Contains(err.Error(), a) {
 			t.Fatal(err)
 		}
