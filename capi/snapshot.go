@@ -19,8 +19,8 @@ type snapshot struct {
 
 	mu      sync.Mutex
 	files   []engine.FileInfo
-	memory  *object // texts, keys and positions
-	infos   []C.MeruFileInfo
+	memory  *object          // texts, keys and positions
+	infos   []C.MeruFileInfo // but for deleted
 	deletes []*fileDeletes
 }
 
@@ -92,7 +92,7 @@ func (s *snapshot) fileInfos() ([]C.MeruFileInfo, error) {
 	infos := make([]C.MeruFileInfo, len(s.files))
 	for i, f := range s.files {
 		infos[i] = C.MeruFileInfo{
-			size: C.uint64_t(f.Size), rows: C.uint64_t(f.Rows), deleted: C.uint64_t(f.Deleted), level: C.int32_t(f.Level),
+			size: C.uint64_t(f.Size), rows: C.uint64_t(f.Rows), level: C.int32_t(f.Level),
 			seq_min: C.uint64_t(f.SeqMin), seq_max: C.uint64_t(f.SeqMax),
 		}
 		if infos[i].path, err = o.text(f.Path); err != nil {
@@ -133,6 +133,16 @@ func (s *snapshot) hidden(i int) ([]C.uint32_t, error) {
 		}
 	})
 	return d.positions, d.err
+}
+
+// countHidden returns how many rows of file i the snapshot does not show. The engine's count is of the deletion vector
+// alone, so where there are rows in memory, what they supersede is looked up; a scan needs that too.
+func (s *snapshot) countHidden(i int) (int64, error) {
+	if s.s.MemoryRows() == 0 {
+		return s.files[i].Deleted, nil
+	}
+	rows, err := s.s.Deletes(i)
+	return int64(len(rows)), err
 }
 
 //export merugo_snapshot_info
@@ -187,11 +197,17 @@ func merugo_snapshot_file(h C.uintptr_t, index C.uintptr_t, out *C.MeruFileInfo,
 		if err := snap.checkFile(index); err != nil {
 			return err
 		}
+		deleted, err := snap.countHidden(int(index))
+		if err != nil {
+			return err
+		}
 		snap.mu.Lock()
 		defer snap.mu.Unlock()
 		infos, err := snap.fileInfos()
 		if err == nil {
-			store(out, infos[index])
+			info := infos[index]
+			info.deleted = C.uint64_t(deleted)
+			store(out, info)
 		}
 		return err
 	})

@@ -13,18 +13,23 @@ import (
 
 // write is what MeruWrite stands for.
 type write struct {
-	mu sync.Mutex
-	w  *engine.Write
+	mu     sync.Mutex
+	w      *engine.Write
+	failed error // the first error: it may have left half of what the caller meant
 }
 
 // with runs fn on the write, which is for one thread at a time. A second one, or an interrupt callback that calls back
-// into its own write, gets an error instead of a wait that might never end.
+// into its own write, gets an error instead of a wait that might never end. After an error of fn there is only that.
 func (w *write) with(fn func() error) error {
 	if !w.mu.TryLock() {
 		return invalid("argument write is in use by another call")
 	}
 	defer w.mu.Unlock()
-	return fn()
+	if w.failed != nil {
+		return w.failed
+	}
+	w.failed = protect(fn)
+	return w.failed
 }
 
 //export merugo_write_begin

@@ -414,8 +414,8 @@ typedef struct MeruSnapshotInfo {
 	int64_t version;       /* the manifest's number */
 	uint64_t seq;          /* the newest row visible */
 	uint64_t file_count;
-	uint64_t live_rows;    /* exact: rows of the files that are live, and in memory */
-	uint64_t memory_rows;  /* live rows that are only in memory (the overlay) */
+	uint64_t live_rows;    /* live rows of the files, and in memory: exact where memory_rows is 0, else never too few */
+	uint64_t memory_rows;  /* row versions and deletions only in memory: 0 is exact, else no fewer than the overlay has */
 } MeruSnapshotInfo;
 
 typedef struct MeruFileInfo {
