@@ -185,6 +185,11 @@ func (c *core) replayBatch(path string, offset int64, num uint64, payload []byte
 	if r.first <= c.lastFlushed {
 		return cur, entries, nil
 	}
+	if r.first != c.lastSeq+1 {
+		// A log that ends between two records looks whole by itself.
+		return cur, entries, bad(base.Errorf(base.CodeCorruption, "it starts at sequence number %d, but %d is the last one before it",
+			r.first, c.lastSeq))
+	}
 	need := 0
 	check := r
 	for range r.n {

@@ -63,17 +63,18 @@ func (c *core) refreshTo(m *manifest.Manifest) error {
 	defer c.tail.mu.Unlock()
 	const attempts = 100
 	for range attempts {
-		if err := c.readTail(m); err != nil && base.CodeOf(err) != base.CodeNotFound {
-			return err
-		}
+		tailErr := c.readTail(m)
 		newer, err := c.store.Changed(m)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if newer == nil {
+		case newer != nil:
+			m = newer // whatever was wrong with the logs: they belonged to another state
+		case tailErr == nil:
 			return c.installTail(m)
+		case base.CodeOf(tailErr) != base.CodeNotFound && base.CodeOf(tailErr) != base.CodeConflict:
+			return tailErr
 		}
-		m = newer
 	}
 	return base.Errorf(base.CodeTimeout, "%s changed %d times while it was read", c.dir, attempts)
 }
@@ -156,6 +157,17 @@ func (c *core) readLog(num uint64, last bool) error {
 		cur, t.entries, err = c.replayBatch(path, offset, num, payload, cur, t.entries)
 		return err
 	})
+	if base.CodeOf(err) == base.CodeConflict {
+		// The writer took records back that it could not make durable: read the log anew.
+		t.unref()
+		t.offset, t.entries = 0, nil
+		c.lastSeq = c.lastFlushed
+		for _, l := range c.tail.logs {
+			for _, e := range l.entries {
+				c.lastSeq = max(c.lastSeq, e.lastSeq)
+			}
+		}
+	}
 	return err
 }
 
