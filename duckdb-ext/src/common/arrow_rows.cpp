@@ -1,0 +1,209 @@
+#include "common/arrow_rows.hpp"
+
+#include "common/file_form.hpp"
+#include "common/type_mapping.hpp"
+#include "duckdb/common/exception.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/common/vector_operations/vector_operations.hpp"
+#include "duckdb/function/table/arrow/arrow_type_info.hpp"
+#include "duckdb/main/client_context.hpp"
+
+namespace duckdb {
+
+namespace {
+
+//! One call into the engine per batch costs nothing that matters at this size.
+constexpr idx_t BATCH_ROWS = 16384;
+//! Arrow's strings have 32-bit offsets, and a batch is in memory twice for a moment.
+constexpr idx_t BATCH_BYTES = idx_t(64) << 20;
+
+LogicalType CarrierType(const LogicalType &type) {
+	if (HasFileForm(type)) {
+		return FileFormCarrier(type);
+	}
+	return MeruTypeMapping::ArrowType(type);
+}
+
+//! Fixed types only, in the plain layouts: the schema that goes with the arrays is the engine's.
+ClientProperties AppenderProperties() {
+	ClientProperties result;
+	result.arrow_offset_size = ArrowOffsetSize::REGULAR;
+	result.arrow_output_version = ArrowFormatVersion::V1_0;
+	result.produce_arrow_string_view = false;
+	result.arrow_lossless_conversion = true;
+	return result;
+}
+
+//! Memory of an array that was converted here.
+struct FixedBytes {
+	vector<data_t> validity;
+	vector<data_t> data;
+	const void *buffers[2];
+
+	static void Release(ArrowArray *array) {
+		delete static_cast<FixedBytes *>(array->private_data);
+		array->release = nullptr;
+	}
+};
+
+//! Turns an array of byte strings, all of one length, into one of Arrow's fixed-size binaries.
+void ToFixedBytes(ArrowArray &array, const MeruColumn &column) {
+	auto width = NumericCast<idx_t>(column.fixed_length);
+	auto count = NumericCast<idx_t>(array.length);
+	auto validity = static_cast<const data_t *>(array.buffers[0]);
+	auto offsets = static_cast<const int32_t *>(array.buffers[1]);
+	auto data = static_cast<const data_t *>(array.buffers[2]);
+	auto result = make_uniq<FixedBytes>();
+	result->data.resize(count * width);
+	if (validity && array.null_count > 0) {
+		result->validity.assign(validity, validity + (count + 7) / 8);
+	}
+	for (idx_t i = 0; i < count; i++) {
+		if (!result->validity.empty() && !(result->validity[i / 8] >> (i % 8) & 1)) {
+			continue;
+		}
+		auto length = NumericCast<idx_t>(offsets[i + 1] - offsets[i]);
+		if (length != width) {
+			throw InvalidInputException("Column \"%s\" takes exactly %llu bytes, got %llu", column.name,
+										static_cast<uint64_t>(width), static_cast<uint64_t>(length));
+		}
+		memcpy(result->data.data() + i * width, data + offsets[i], width);
+	}
+	result->buffers[0] = result->validity.empty() ? nullptr : result->validity.data();
+	result->buffers[1] = result->data.data();
+	auto null_count = array.null_count;
+	array.release(&array);
+	memset(&array, 0, sizeof(array));
+	array.length = NumericCast<int64_t>(count);
+	array.null_count = null_count;
+	array.n_buffers = 2;
+	array.buffers = result->buffers;
+	array.release = FixedBytes::Release;
+	array.private_data = result.release();
+}
+
+} // namespace
+
+ArrowRowBuffer::ArrowRowBuffer(ClientContext &context, const MeruTable &table, vector<idx_t> columns_p)
+	: context(context), table(table), columns(std::move(columns_p)) {
+	vector<LogicalType> types;
+	for (auto index : columns) {
+		types.push_back(CarrierType(table.columns[index].type));
+	}
+	encoded.Initialize(Allocator::DefaultAllocator(), types);
+
+	auto engine_schema = table.ToEngine();
+	memset(&full_schema, 0, sizeof(full_schema));
+	MeruCall([&](char **err) { return meru_arrow_schema(engine_schema.Get(), &full_schema, err); });
+	for (auto index : columns) {
+		children.push_back(full_schema.children[index]);
+	}
+	memset(&schema, 0, sizeof(schema));
+	schema.format = "+s";
+	schema.name = "";
+	schema.n_children = NumericCast<int64_t>(children.size());
+	schema.children = children.data();
+	// A schema without a release function counts as released.
+	schema.release = [](ArrowSchema *view) {
+		view->release = nullptr;
+	};
+}
+
+ArrowRowBuffer::~ArrowRowBuffer() {
+	if (full_schema.release) {
+		full_schema.release(&full_schema);
+	}
+}
+
+void ArrowRowBuffer::CheckNulls(DataChunk &chunk) const {
+	for (idx_t i = 0; i < columns.size(); i++) {
+		auto &column = table.columns[columns[i]];
+		if ((!column.nullable || table.IsKey(columns[i])) && VectorOperations::HasNull(chunk.data[i], chunk.size())) {
+			throw ConstraintException("NOT NULL constraint failed: %s.%s", table.name, column.name);
+		}
+	}
+}
+
+void ArrowRowBuffer::Encode(DataChunk &chunk) {
+	encoded.Reset();
+	for (idx_t i = 0; i < columns.size(); i++) {
+		auto &type = table.columns[columns[i]].type;
+		if (HasFileForm(type)) {
+			EncodeFileForm(chunk.data[i], encoded.data[i], chunk.size());
+		} else if (type.id() == LogicalTypeId::ENUM) {
+			VectorOperations::Cast(context, chunk.data[i], encoded.data[i], chunk.size());
+		} else {
+			encoded.data[i].Reference(chunk.data[i]);
+		}
+	}
+	encoded.SetCardinality(chunk.size());
+}
+
+void ArrowRowBuffer::AppendRange(idx_t from, idx_t to) {
+	if (!appender) {
+		appender = make_uniq<ArrowAppender>(encoded.GetTypes(), BATCH_ROWS, AppenderProperties(),
+											unordered_map<idx_t, const shared_ptr<ArrowTypeExtensionData>>());
+	}
+	appender->Append(encoded, from, to, encoded.size());
+}
+
+void ArrowRowBuffer::Append(DataChunk &chunk, const flush_t &flush) {
+	CheckNulls(chunk);
+	Encode(chunk);
+	auto count = encoded.size();
+	vector<UnifiedVectorFormat> strings;
+	for (auto &vector : encoded.data) {
+		if (vector.GetType().InternalType() == PhysicalType::VARCHAR) {
+			strings.emplace_back();
+			vector.ToUnifiedFormat(count, strings.back());
+		}
+	}
+	idx_t from = 0;
+	for (idx_t row = 0; row < count; row++) {
+		idx_t row_bytes = 0;
+		for (auto &format : strings) {
+			auto index = format.sel->get_index(row);
+			if (format.validity.RowIsValid(index)) {
+				row_bytes += UnifiedVectorFormat::GetData<string_t>(format)[index].GetSize();
+			}
+		}
+		if (buffered_bytes + row_bytes > BATCH_BYTES && (appender || row > from)) {
+			if (row > from) {
+				AppendRange(from, row);
+				from = row;
+			}
+			Flush(flush);
+		}
+		buffered_bytes += row_bytes;
+		if (strings.empty()) {
+			break;
+		}
+	}
+	AppendRange(from, count);
+	if (appender->RowCount() >= BATCH_ROWS) {
+		Flush(flush);
+	}
+}
+
+void ArrowRowBuffer::Flush(const flush_t &flush) {
+	buffered_bytes = 0;
+	if (!appender) {
+		return;
+	}
+	auto full = std::move(appender);
+	auto rows = full->Finalize();
+	try {
+		for (idx_t i = 0; i < columns.size(); i++) {
+			auto &column = table.columns[columns[i]];
+			if (column.fixed_length > 0) {
+				ToFixedBytes(*rows.children[i], column);
+			}
+		}
+	} catch (...) {
+		rows.release(&rows);
+		throw;
+	}
+	flush(rows, schema);
+}
+
+} // namespace duckdb

@@ -1,0 +1,101 @@
+#include "common/meru_handle.hpp"
+
+#include "duckdb/common/exception.hpp"
+#include "duckdb/common/file_system.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/main/client_context.hpp"
+#include "duckdb/main/config.hpp"
+
+namespace duckdb {
+
+string ResolveMerutablePath(ClientContext &context, const string &path) {
+	if (path.empty()) {
+		throw InvalidInputException("The path of a merutable database is empty");
+	}
+	if (path.find('\0') != string::npos) {
+		throw InvalidInputException("The path of a merutable database holds a zero byte");
+	}
+	auto result = FileSystem::GetFileSystem(context).ExpandPath(path);
+	if (!DBConfig::GetConfig(context).CanAccessFile(result, FileType::FILE_TYPE_DIR)) {
+		throw PermissionException(
+			"Cannot access directory \"%s\" - file system operations are disabled by configuration", result);
+	}
+	return result;
+}
+
+MeruDatabase::MeruDatabase(MeruHandle *handle) : handle(handle) {
+}
+
+MeruDatabase::~MeruDatabase() {
+	meru_free(handle);
+}
+
+shared_ptr<MeruDatabase> MeruDatabase::Open(const string &path, const MeruOptions *options) {
+	MeruHandle *handle = nullptr;
+	MeruCall([&](char **err) { return meru_open_with(path.c_str(), options, &handle, err); });
+	return make_shared_ptr<MeruDatabase>(handle);
+}
+
+shared_ptr<MeruDatabase> MeruDatabase::OpenReader(const string &path) {
+	MeruHandle *handle = nullptr;
+	if (!MeruCallIfFound([&](char **err) { return meru_open_reader(path.c_str(), &handle, err); })) {
+		return nullptr;
+	}
+	return make_shared_ptr<MeruDatabase>(handle);
+}
+
+string MeruDatabase::Path() const {
+	auto path = meru_catalog_path(handle);
+	string result = path ? path : "";
+	meru_free_string(path);
+	return result;
+}
+
+void MeruDatabase::Close() {
+	if (closed.exchange(true)) {
+		return;
+	}
+	MeruCall([&](char **err) { return meru_close(handle, err); });
+}
+
+MeruOpenSettings::MeruOpenSettings() : options(meru_options_new()) {
+	if (!options) {
+		throw IOException("The engine gave no options: it does not run in a process that was forked");
+	}
+}
+
+MeruOpenSettings::~MeruOpenSettings() {
+	meru_options_free(options);
+}
+
+void MeruOpenSettings::Set(const string &key, const string &value) {
+	MeruCall([&](char **err) { return meru_options_set(options, key.c_str(), value.c_str(), err); });
+}
+
+MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruDatabase> database_p, ClientContext &context)
+	: database(std::move(database_p)) {
+	MeruCall([&](char **err) { return meru_write_begin(database->Get(), &write, err); });
+	meru_write_set_interrupt(write, Interrupted, &context);
+}
+
+MeruWriteBatch::~MeruWriteBatch() {
+	meru_write_free(write);
+}
+
+int MeruWriteBatch::Interrupted(void *context) {
+	return static_cast<ClientContext *>(context)->interrupted ? 1 : 0;
+}
+
+void MeruWriteBatch::Put(ArrowArray &rows, const ArrowSchema &schema) {
+	MeruCall([&](char **err) { return meru_write_put_arrow(write, &rows, &schema, err); });
+}
+
+void MeruWriteBatch::Delete(ArrowArray &keys, const ArrowSchema &schema) {
+	MeruCall([&](char **err) { return meru_write_delete_arrow(write, &keys, &schema, err); });
+}
+
+void MeruWriteBatch::Commit() {
+	MeruCall([&](char **err) { return meru_write_commit(write, nullptr, err); });
+}
+
+} // namespace duckdb

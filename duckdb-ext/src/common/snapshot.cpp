@@ -1,0 +1,47 @@
+#include "common/snapshot.hpp"
+
+#include "duckdb/common/exception.hpp"
+
+namespace duckdb {
+
+shared_ptr<MeruSnapshotRef> MeruSnapshotRef::Acquire(shared_ptr<MeruDatabase> database) {
+	MeruSnapshot *snapshot = nullptr;
+	if (!MeruCallIfFound([&](char **err) { return meru_snapshot_acquire(database->Get(), &snapshot, err); })) {
+		return nullptr;
+	}
+	return make_shared_ptr<MeruSnapshotRef>(std::move(database), snapshot);
+}
+
+MeruSnapshotRef::MeruSnapshotRef(shared_ptr<MeruDatabase> database_p, MeruSnapshot *snapshot_p)
+	: database(std::move(database_p)), snapshot(snapshot_p) {
+	try {
+		MeruCall([&](char **err) { return meru_snapshot_info(snapshot, &info, err); });
+		MeruTableSchema *engine_schema = nullptr;
+		MeruCall([&](char **err) { return meru_snapshot_schema(snapshot, &engine_schema, err); });
+		schema = make_uniq<MeruSchemaHandle>(engine_schema);
+		table = MeruTable::FromEngine(*engine_schema);
+	} catch (...) {
+		meru_snapshot_release(snapshot);
+		throw;
+	}
+}
+
+MeruSnapshotRef::~MeruSnapshotRef() {
+	meru_snapshot_release(snapshot);
+}
+
+shared_ptr<MeruSnapshotRef> MeruSnapshotLease::Get() const {
+	lock_guard<mutex> guard(lock);
+	if (!snapshot) {
+		throw InvalidInputException("The snapshot that this statement was bound to is gone: bind it anew");
+	}
+	return snapshot;
+}
+
+void MeruSnapshotLease::End() {
+	shared_ptr<MeruSnapshotRef> released;
+	lock_guard<mutex> guard(lock);
+	std::swap(released, snapshot);
+}
+
+} // namespace duckdb

@@ -1,0 +1,81 @@
+//! Owners of the engine's objects: each frees what it holds exactly once.
+
+#pragma once
+
+#include "duckdb/common/common.hpp"
+#include "duckdb/common/shared_ptr.hpp"
+#include "duckdb/common/atomic.hpp"
+#include "common/meru_status.hpp"
+
+namespace duckdb {
+class ClientContext;
+
+//! The absolute form of a path that a user gave: ~ expanded, and refused where the instance must not touch files.
+string ResolveMerutablePath(ClientContext &context, const string &path);
+
+//! An open database directory. Used by any number of threads.
+class MeruDatabase {
+  public:
+	//! Takes the handle.
+	explicit MeruDatabase(MeruHandle *handle);
+	~MeruDatabase();
+	MeruDatabase(const MeruDatabase &) = delete;
+	MeruDatabase &operator=(const MeruDatabase &) = delete;
+
+	//! options may be NULL.
+	static shared_ptr<MeruDatabase> Open(const string &path, const MeruOptions *options);
+	//! For reading: this process's writer if there is one, else a read-only engine that was refreshed just now. NULL
+	//! where there is no database.
+	static shared_ptr<MeruDatabase> OpenReader(const string &path);
+
+	MeruHandle *Get() const {
+		return handle;
+	}
+	string Path() const;
+	//! Flushes, makes durable and seals; freed later by the destructor. Throws what went wrong.
+	void Close();
+
+  private:
+	MeruHandle *handle;
+	atomic<bool> closed{false};
+};
+
+//! Options for opening.
+class MeruOpenSettings {
+  public:
+	MeruOpenSettings();
+	~MeruOpenSettings();
+	MeruOpenSettings(const MeruOpenSettings &) = delete;
+	MeruOpenSettings &operator=(const MeruOpenSettings &) = delete;
+
+	void Set(const string &key, const string &value);
+	const MeruOptions *Get() const {
+		return options;
+	}
+
+  private:
+	MeruOptions *options;
+};
+
+//! One atomic change, see MeruWrite. Used by one thread at a time; asks the client whether to go on.
+class MeruWriteBatch {
+  public:
+	MeruWriteBatch(shared_ptr<MeruDatabase> database, ClientContext &context);
+	~MeruWriteBatch();
+	MeruWriteBatch(const MeruWriteBatch &) = delete;
+	MeruWriteBatch &operator=(const MeruWriteBatch &) = delete;
+
+	//! Both take the array, also when they throw.
+	void Put(ArrowArray &rows, const ArrowSchema &schema);
+	void Delete(ArrowArray &keys, const ArrowSchema &schema);
+	//! Makes everything durable and visible. The client can stop it until then.
+	void Commit();
+
+  private:
+	static int Interrupted(void *context);
+
+	shared_ptr<MeruDatabase> database;
+	MeruWrite *write = nullptr;
+};
+
+} // namespace duckdb
