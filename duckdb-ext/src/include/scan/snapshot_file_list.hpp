@@ -1,0 +1,63 @@
+//! The files of a snapshot, as DuckDB's multi-file scan wants them. Rows that are only in memory are one more entry.
+
+#pragma once
+
+#include "common/snapshot.hpp"
+#include "duckdb/common/multi_file/multi_file_list.hpp"
+
+namespace duckdb {
+class TableCatalogEntry;
+
+class SnapshotFileList : public MultiFileList {
+  public:
+	//! table: the entry of an attached database that is being scanned, if one is.
+	SnapshotFileList(shared_ptr<MeruSnapshotLease> lease, shared_ptr<TableCatalogEntry> table);
+
+	const MeruSnapshotLease &Lease() const {
+		return *lease;
+	}
+	optional_ptr<TableCatalogEntry> Table() const {
+		return table.get();
+	}
+	idx_t LiveRows() const {
+		return live_rows;
+	}
+	idx_t MemoryRows() const {
+		return memory_rows;
+	}
+	int64_t Version() const {
+		return version;
+	}
+
+	//! Whether an entry stands for the rows in memory.
+	static bool IsOverlay(const OpenFileInfo &file);
+	//! The file's place in the snapshot.
+	static idx_t SnapshotIndex(const OpenFileInfo &file);
+	static bool HasDeletes(const OpenFileInfo &file);
+
+	vector<OpenFileInfo> GetAllFiles() const override;
+	FileExpandResult GetExpandResult() const override;
+	idx_t GetTotalFileCount() const override;
+	unique_ptr<NodeStatistics> GetCardinality(ClientContext &context) const override;
+	unique_ptr<MultiFileList> Copy() const override;
+	unique_ptr<MultiFileList> ComplexFilterPushdown(ClientContext &context, const MultiFileOptions &options,
+													MultiFilePushdownInfo &info,
+													vector<unique_ptr<Expression>> &filters) const override;
+	unique_ptr<MultiFileList> DynamicFilterPushdown(ClientContext &context, const MultiFileOptions &options,
+													const vector<string> &names, const vector<LogicalType> &types,
+													const vector<column_t> &column_ids,
+													TableFilterSet &filters) const override;
+
+  protected:
+	OpenFileInfo GetFile(idx_t i) const override;
+
+  private:
+	shared_ptr<MeruSnapshotLease> lease;
+	shared_ptr<TableCatalogEntry> table;
+	vector<OpenFileInfo> files;
+	idx_t live_rows;
+	idx_t memory_rows;
+	int64_t version;
+};
+
+} // namespace duckdb

@@ -1,0 +1,131 @@
+#include "scan/merutable_scan.hpp"
+
+#include "duckdb/catalog/catalog.hpp"
+#include "duckdb/catalog/catalog_entry/table_catalog_entry.hpp"
+#include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
+#include "duckdb/common/exception/binder_exception.hpp"
+#include "duckdb/common/multi_file/multi_file_reader.hpp"
+#include "duckdb/function/partition_stats.hpp"
+#include "duckdb/main/extension/extension_loader.hpp"
+#include "duckdb/main/extension_helper.hpp"
+#include "duckdb/parser/tableref/table_function_ref.hpp"
+#include "scan/key_columns.hpp"
+#include "scan/snapshot_reader.hpp"
+
+namespace duckdb {
+
+namespace {
+
+SnapshotFileList &FileList(const MultiFileBindData &bind_data) {
+	return bind_data.file_list->Cast<SnapshotFileList>();
+}
+
+unique_ptr<FunctionData> ScanBind(ClientContext &context, TableFunctionBindInput &input,
+								  vector<LogicalType> &return_types, vector<string> &names) {
+	if (input.inputs[0].IsNull()) {
+		throw BinderException("%s: the path is NULL", MerutableScan::NAME);
+	}
+	return input.info->Cast<ScanFunctionInfo>().parquet_bind(context, input, return_types, names);
+}
+
+virtual_column_map_t ScanVirtualColumns(ClientContext &context, optional_ptr<FunctionData> bind_data_p) {
+	auto &bind_data = bind_data_p->Cast<MultiFileBindData>();
+	// What DuckDB's scans of Parquet have, and the key for DELETE and UPDATE.
+	virtual_column_map_t result;
+	MultiFileReader::GetVirtualColumns(context, bind_data.reader_bind, result);
+	result.insert(make_pair(MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER,
+							TableColumn("file_row_number", LogicalType::BIGINT)));
+	KeyColumns::AddTo(FileList(bind_data).Lease().Get()->Table(), result);
+	bind_data.virtual_columns = result;
+	return result;
+}
+
+BindInfo ScanBindInfo(const optional_ptr<FunctionData> bind_data_p) {
+	auto table = FileList(bind_data_p->Cast<MultiFileBindData>()).Table();
+	return table ? BindInfo(*table) : BindInfo(ScanType::EXTERNAL);
+}
+
+//! The number of rows is known, so that COUNT(*) need not read anything.
+vector<PartitionStatistics> ScanPartitionStats(ClientContext &, GetPartitionStatsInput &input) {
+	PartitionStatistics statistics;
+	statistics.row_start = 0;
+	statistics.count = FileList(input.bind_data->Cast<MultiFileBindData>()).LiveRows();
+	statistics.count_type = CountType::COUNT_EXACT;
+	return {statistics};
+}
+
+InsertionOrderPreservingMap<string> ScanToString(TableFunctionToStringInput &input) {
+	auto &files = FileList(input.bind_data->Cast<MultiFileBindData>());
+	InsertionOrderPreservingMap<string> result;
+	if (files.Table()) {
+		result["Table"] = files.Table()->name;
+	}
+	auto in_memory = files.MemoryRows();
+	result["Version"] = std::to_string(files.Version());
+	result["Files"] = std::to_string(files.GetTotalFileCount() - (in_memory > 0 ? 1 : 0));
+	result["Rows In Memory"] = std::to_string(in_memory);
+	return result;
+}
+
+TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
+	auto result = parquet_scan;
+	auto info = make_shared_ptr<ScanFunctionInfo>();
+	info->parquet_bind = parquet_scan.bind;
+	result.name = MerutableScan::NAME;
+	result.named_parameters.clear();
+	result.function_info = std::move(info);
+	result.bind = ScanBind;
+	result.get_multi_file_reader = SnapshotMultiFileReader::Create;
+	result.get_virtual_columns = ScanVirtualColumns;
+	result.get_bind_info = ScanBindInfo;
+	result.get_partition_stats = ScanPartitionStats;
+	result.to_string = ScanToString;
+	result.statistics = nullptr;
+	result.statistics_extended = nullptr;
+	result.serialize = nullptr;
+	result.deserialize = nullptr;
+	result.set_scan_order = nullptr;
+	// A second look at rows by file and position would need positions that rows in memory do not keep.
+	result.late_materialization = false;
+	result.get_row_id_columns = nullptr;
+	return result;
+}
+
+} // namespace
+
+void MerutableScan::Register(ExtensionLoader &loader) {
+	ExtensionHelper::AutoLoadExtension(loader.GetDatabaseInstance(), "parquet");
+	auto &parquet_scan = loader.GetTableFunction("parquet_scan");
+	for (auto &function : parquet_scan.functions.functions) {
+		if (function.arguments[0] == LogicalType::VARCHAR) {
+			loader.RegisterFunction(MakeScanFunction(function));
+			return;
+		}
+	}
+	throw InvalidInputException("parquet_scan has no form that takes a path");
+}
+
+TableFunction MerutableScan::Bind(ClientContext &context, shared_ptr<MeruSnapshotLease> lease,
+								  shared_ptr<TableCatalogEntry> table, unique_ptr<FunctionData> &bind_data) {
+	auto &entry =
+		Catalog::GetSystemCatalog(context).GetEntry(context, CatalogType::TABLE_FUNCTION_ENTRY, DEFAULT_SCHEMA, NAME);
+	auto function = entry.Cast<TableFunctionCatalogEntry>().functions.GetFunctionByOffset(0);
+	auto info = make_shared_ptr<ScanFunctionInfo>(function.function_info->Cast<ScanFunctionInfo>());
+	info->lease = std::move(lease);
+	info->table = std::move(table);
+	function.function_info = std::move(info);
+
+	vector<Value> inputs{Value("")};
+	named_parameter_map_t named_parameters;
+	vector<LogicalType> input_types;
+	vector<string> input_names;
+	TableFunctionRef reference;
+	TableFunctionBindInput input(inputs, named_parameters, input_types, input_names, function.function_info, nullptr,
+								 function, reference);
+	vector<LogicalType> return_types;
+	vector<string> names;
+	bind_data = function.bind(context, input, return_types, names);
+	return function;
+}
+
+} // namespace duckdb
