@@ -1,0 +1,71 @@
+#include "functions/merutable_functions.hpp"
+
+#include "common/snapshot.hpp"
+#include "duckdb/common/exception/binder_exception.hpp"
+#include "duckdb/function/table_function.hpp"
+#include "duckdb/main/extension/extension_loader.hpp"
+#include "functions/database_target.hpp"
+
+namespace duckdb {
+
+namespace {
+
+struct FlushBindData : public TableFunctionData {
+	string name_or_path;
+};
+
+struct FlushState : public GlobalTableFunctionState {
+	bool done = false;
+};
+
+unique_ptr<FunctionData> FlushBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
+								   vector<string> &names) {
+	if (input.inputs[0].IsNull()) {
+		throw BinderException("merutable_flush: the name or path is NULL");
+	}
+	names = {"database", "path", "rows_flushed", "files", "version"};
+	return_types = {LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::UBIGINT, LogicalType::UBIGINT,
+					LogicalType::BIGINT};
+	auto result = make_uniq<FlushBindData>();
+	result->name_or_path = StringValue::Get(input.inputs[0]);
+	return std::move(result);
+}
+
+unique_ptr<GlobalTableFunctionState> FlushInit(ClientContext &, TableFunctionInitInput &) {
+	return make_uniq<FlushState>();
+}
+
+MeruSnapshotInfo InfoOf(const shared_ptr<MeruDatabase> &database) {
+	auto snapshot = MeruSnapshotRef::Acquire(database);
+	MeruSnapshotInfo none;
+	memset(&none, 0, sizeof(none));
+	return snapshot ? snapshot->Info() : none;
+}
+
+void Flush(ClientContext &context, TableFunctionInput &data, DataChunk &output) {
+	auto &state = data.global_state->Cast<FlushState>();
+	if (state.done) {
+		return;
+	}
+	state.done = true;
+	auto target = DatabaseTarget::Resolve(context, data.bind_data->Cast<FlushBindData>().name_or_path);
+	auto before = InfoOf(target.database);
+	MeruCall([&](char **err) { return meru_flush(target.database->Get(), err); });
+	auto after = InfoOf(target.database);
+	output.SetValue(0, 0, Value(target.name));
+	output.SetValue(1, 0, Value(target.database->Path()));
+	// Rows written meanwhile may have come after the flush.
+	auto flushed = before.memory_rows > after.memory_rows ? before.memory_rows - after.memory_rows : 0;
+	output.SetValue(2, 0, Value::UBIGINT(flushed));
+	output.SetValue(3, 0, Value::UBIGINT(after.file_count));
+	output.SetValue(4, 0, Value::BIGINT(after.version));
+	output.SetCardinality(1);
+}
+
+} // namespace
+
+void MerutableFlush::Register(ExtensionLoader &loader) {
+	loader.RegisterFunction(TableFunction("merutable_flush", {LogicalType::VARCHAR}, Flush, FlushBind, FlushInit));
+}
+
+} // namespace duckdb

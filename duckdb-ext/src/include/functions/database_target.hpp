@@ -1,0 +1,19 @@
+//! What a function like merutable_flush('m') or merutable_flush('/data/m') means.
+
+#pragma once
+
+#include "common/meru_handle.hpp"
+
+namespace duckdb {
+
+struct DatabaseTarget {
+	//! The name of the attached database, or the path.
+	string name;
+	shared_ptr<MeruDatabase> database;
+
+	//! An attached merutable database of that name, else the database at that path, opened for writing. Throws where
+	//! there is neither.
+	static DatabaseTarget Resolve(ClientContext &context, const string &name_or_path);
+};
+
+} // namespace duckdb

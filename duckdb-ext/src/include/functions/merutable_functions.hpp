@@ -1,0 +1,21 @@
+#pragma once
+
+namespace duckdb {
+class ExtensionLoader;
+
+//! merutable_get(path, key…): the row of a key, or none.
+struct MerutableGet {
+	static void Register(ExtensionLoader &loader);
+};
+
+//! merutable_flush(name_or_path): what is in memory goes to files.
+struct MerutableFlush {
+	static void Register(ExtensionLoader &loader);
+};
+
+//! SET merutable_…
+struct MerutableSettings {
+	static void Register(ExtensionLoader &loader);
+};
+
+} // namespace duckdb
