@@ -100,16 +100,24 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// benchReader is a file of a million rows; MERUTABLE_BENCH_FILE keeps it, for other readers to look at.
+// benchReader opens a file of a million rows. MERUTABLE_BENCH_DIR names a directory that keeps it, for other readers
+// to look at and for the next run to find.
 func benchReader(b *testing.B, level int, cache *Cache) *Reader {
-	path := os.Getenv("MERUTABLE_BENCH_FILE")
-	if path == "" {
-		path = b.TempDir() + "/f.parquet"
+	dir := os.Getenv("MERUTABLE_BENCH_DIR")
+	if dir == "" {
+		dir = b.TempDir()
 	}
 	s := benchSchema()
-	info, err := Write(vfs.OS, path, WriterOptions{Schema: s, Level: level}, newBenchSource(1_000_000, 3))
-	must(b, err)
-	r, err := Open(vfs.OS, path, info.Size, s, cache)
+	path := fmt.Sprintf("%s/bench-L%d.parquet", dir, level)
+	size := int64(0)
+	if info, err := vfs.OS.Stat(path); err == nil {
+		size = info.Size
+	} else {
+		info, err := Write(vfs.OS, path, WriterOptions{Schema: s, Level: level}, newBenchSource(1_000_000, 3))
+		must(b, err)
+		size = info.Size
+	}
+	r, err := Open(vfs.OS, path, size, s, cache)
 	must(b, err)
 	b.Cleanup(func() { r.Close() })
 	return r

@@ -11,7 +11,6 @@ const cacheShards = 16
 // Kinds of cache entries, in the upper bits of a key's part.
 const (
 	cachedPage = iota
-	cachedKeys
 	cachedBloom
 )
 
@@ -20,7 +19,7 @@ type cacheKey struct {
 	reader uint64
 	kind   uint8
 	column uint32
-	at     uint64 // the first row, or the number of the block or row group
+	at     uint64 // the first row, or the number of the row group
 }
 
 func (k cacheKey) shard() uint64 {
@@ -29,7 +28,7 @@ func (k cacheKey) shard() uint64 {
 	return h >> 60
 }
 
-// Cache holds decoded pages, key blocks and bloom filters of many readers, the most recently used ones, bounded in
+// Cache holds decoded pages and bloom filters of many readers, the most recently used ones, bounded in
 // bytes. A nil *Cache and one of 0 bytes hold nothing. Its methods may be called from any goroutine.
 type Cache struct {
 	capacity     int64
@@ -85,9 +84,12 @@ func (c *Cache) Stats() CacheStats {
 	return st
 }
 
+// enabled reports whether anything can be cached.
+func (c *Cache) enabled() bool { return c != nil && c.capacity >= cacheShards*entryOverhead }
+
 // get returns what is cached under a key. Cached values are shared: nobody writes to them.
 func (c *Cache) get(k cacheKey) (any, bool) {
-	if c == nil || c.capacity == 0 {
+	if !c.enabled() {
 		return nil, false
 	}
 	s := &c.shards[k.shard()]

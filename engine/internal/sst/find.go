@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sort"
 
+	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -13,7 +14,7 @@ import (
 
 // pageRows returns the first rows, in the row group, of the data pages of a file column.
 func (r *Reader) pageRows(g, ordinal int) ([]int64, error) {
-	slot := &r.groups[g].pages[ordinal]
+	slot := &r.groups[g].columns[ordinal].pages
 	if p := slot.Load(); p != nil {
 		return *p, nil
 	}
@@ -77,11 +78,13 @@ func (r *Reader) page(column int, pos int64) (*page, error) {
 		end = starts[i+1]
 	}
 	p := &page{first: group.first + starts[i], rows: int(end - starts[i]), col: newColumn(c.typ)}
-	cr, err := group.point.Column(c.ordinal)
-	if err != nil {
-		return nil, err
+	waiting := &group.columns[c.ordinal].readers
+	cr, ok := waiting.Get().(file.ColumnChunkReader)
+	if !ok {
+		if cr, err = group.point.Column(c.ordinal); err != nil {
+			return nil, err
+		}
 	}
-	defer cr.Close()
 	if err := cr.SeekToRow(starts[i]); err != nil {
 		return nil, err
 	}
@@ -89,8 +92,9 @@ func (r *Reader) page(column int, pos int64) (*page, error) {
 	err = c.decode(cr, &p.col, 0, p.rows, s)
 	r.scratch.Put(s)
 	if err != nil {
-		return nil, err
+		return nil, err // the reader is in an unknown state: it does not go back
 	}
+	waiting.Put(cr)
 	r.stats.pages.Add(1)
 	r.cache.put(key, p, p.bytes())
 	return p, nil
@@ -104,25 +108,24 @@ func newColumn(t base.Type) row.Column {
 	return c
 }
 
-// keyBlock holds the encoded keys of a block of rows, one after the other.
+// keyBlock gives the encoded keys of a block of rows, of which it holds the key columns.
 type keyBlock struct {
 	first int64
-	ends  []uint32
-	keys  []byte
+	cols  row.Columns
+	which []int
+	buf   []byte // the key made last
 }
 
+// key encodes the key of row i of the block; valid until the next call.
 func (b *keyBlock) key(i int) []byte {
-	start := uint32(0)
-	if i > 0 {
-		start = b.ends[i-1]
-	}
-	return b.keys[start:b.ends[i]]
+	b.buf = b.cols.AppendKey(b.buf[:0], b.which, i)
+	return b.buf
 }
 
 // seek returns the first row of the block, counted from its start, at or above from, whose key is not below key, and
 // whether it is the key.
 func (b *keyBlock) seek(key []byte, from int) (i int, exact bool) {
-	n := len(b.ends)
+	n := b.cols.N
 	// Double the step from where the last key was: sorted keys are near each other.
 	step, low := 1, from
 	for low+step < n && bytes.Compare(b.key(low+step), key) < 0 {
@@ -134,31 +137,19 @@ func (b *keyBlock) seek(key []byte, from int) (i int, exact bool) {
 	return i, i < n && bytes.Equal(b.key(i), key)
 }
 
-// block returns the keys of a block of the key index; cached says whether the cache keeps it.
-func (r *Reader) block(b int, cached bool) (*keyBlock, error) {
-	key := cacheKey{reader: r.id, kind: cachedKeys, at: uint64(b)}
-	if v, ok := r.cache.get(key); ok {
-		return v.(*keyBlock), nil
-	}
+// block returns the keys of a block of the key index.
+func (r *Reader) block(b int) (*keyBlock, error) {
 	first, end := r.index.rows[b], r.index.rows[b+1]
-	n := int(end - first)
-	cols := row.Columns{N: n, Cols: make([]row.Column, len(r.keyCols))}
-	which := make([]int, len(r.keyCols))
+	out := &keyBlock{first: first, cols: row.Columns{N: int(end - first), Cols: make([]row.Column, len(r.keyCols))}, which: r.keyPlaces}
 	for i, k := range r.keyCols {
-		which[i] = i
 		col, err := r.rowsOf(k, first, end)
 		if err != nil {
 			return nil, err
 		}
-		cols.Cols[i] = col
+		out.cols.Cols[i] = col
 	}
-	out := &keyBlock{first: first, ends: make([]uint32, n)}
-	for i := 0; i < n; i++ {
-		out.keys = cols.AppendKey(out.keys, which, i)
-		out.ends[i] = uint32(len(out.keys))
-	}
-	if cached {
-		r.cache.put(key, out, len(out.keys)+4*n)
+	if !bytes.Equal(out.key(0), r.index.key(b)) {
+		return nil, base.Errorf(base.CodeCorruption, "row %d has not the key that the key index says", first)
 	}
 	return out, nil
 }
@@ -191,11 +182,14 @@ func (r *Reader) Find(key []byte) (pos int64, found bool, err error) {
 		if b < 0 {
 			return nil
 		}
-		may, err := r.mayContain(b, key)
-		if err != nil || !may {
-			return err
+		// Without a cache the filter would be read for each key, which takes longer than the page.
+		if r.cache.enabled() {
+			may, err := r.mayContain(b, key, &filters{})
+			if err != nil || !may {
+				return err
+			}
 		}
-		block, err := r.block(b, true)
+		block, err := r.block(b)
 		if err != nil {
 			return err
 		}
@@ -217,6 +211,7 @@ func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64)
 	err := guard(r.path, "finding keys", func() error {
 		b, at := -1, 0
 		var block *keyBlock
+		var held filters
 		for i := 0; ; i++ {
 			key, ok := keys()
 			if !ok {
@@ -229,14 +224,14 @@ func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64)
 				block, at = nil, 0
 			}
 			if block == nil {
-				may, err := r.mayContain(b, key)
+				may, err := r.mayContain(b, key, &held)
 				if err != nil {
 					return err
 				}
 				if !may {
 					continue
 				}
-				if block, err = r.block(b, false); err != nil {
+				if block, err = r.block(b); err != nil {
 					return err
 				}
 			}
@@ -254,31 +249,39 @@ func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64)
 	return err
 }
 
+// filters holds the bloom filters of the row group asked last.
+type filters struct {
+	group int // number plus one
+	byKey []metadata.BloomFilter
+}
+
 // mayContain asks the bloom filters of the key columns whether the row group of a block may hold the key.
-func (r *Reader) mayContain(block int, key []byte) (bool, error) {
-	g := r.group(r.index.rows[block])
+func (r *Reader) mayContain(block int, key []byte, held *filters) (bool, error) {
+	if g := r.group(r.index.rows[block]); held.group != g+1 {
+		held.group, held.byKey = g+1, held.byKey[:0]
+		for _, k := range r.keyCols {
+			bf, err := r.bloom(g, &r.columns[k])
+			if err != nil {
+				return false, err
+			}
+			held.byKey = append(held.byKey, bf)
+		}
+	}
 	r.stats.probes.Add(1)
 	var storage, value [64]byte
 	rest := key
 	for i, k := range r.keyCols {
-		c := &r.columns[k]
+		c, bf := &r.columns[k], held.byKey[i]
 		var v []byte
 		var err error
 		if v, rest, err = keyenc.DecodeStorage(storage[:0], c.typ, rest); err != nil {
 			return false, base.Wrapf(base.CodeInvalidArgument, err, "part %d of the key", i)
 		}
-		if !c.bloom {
-			continue
-		}
-		bf, err := r.bloom(g, c.ordinal)
-		if err != nil {
-			return false, err
-		}
 		if bf == nil {
 			continue
 		}
 		if c.form == formLabel {
-			v = []byte(c.typ.Labels[int(v[0])|int(v[1])<<8|int(v[2])<<16])
+			v = []byte(c.typ.Labels[cast[uint32](v)[0]])
 		} else if c.size > 0 {
 			v = c.appendPage(value[:0], v)
 		}
@@ -291,8 +294,11 @@ func (r *Reader) mayContain(block int, key []byte) (bool, error) {
 }
 
 // bloom returns the filter of a column of a row group, nil where it has none.
-func (r *Reader) bloom(g, ordinal int) (metadata.BloomFilter, error) {
-	key := cacheKey{reader: r.id, kind: cachedBloom, column: uint32(ordinal), at: uint64(g)}
+func (r *Reader) bloom(g int, c *fileColumn) (metadata.BloomFilter, error) {
+	if !c.bloom {
+		return nil, nil
+	}
+	key := cacheKey{reader: r.id, kind: cachedBloom, column: uint32(c.ordinal), at: uint64(g)}
 	if v, ok := r.cache.get(key); ok {
 		return v.(metadata.BloomFilter), nil
 	}
@@ -300,7 +306,7 @@ func (r *Reader) bloom(g, ordinal int) (metadata.BloomFilter, error) {
 	if err != nil {
 		return nil, err
 	}
-	bf, err := rg.GetColumnBloomFilter(ordinal)
+	bf, err := rg.GetColumnBloomFilter(c.ordinal)
 	if err != nil || bf == nil {
 		return nil, err
 	}

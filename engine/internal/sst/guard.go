@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
@@ -40,30 +38,6 @@ func panicError(r any) error {
 		return err
 	}
 	return errors.New(fmt.Sprint(r))
-}
-
-// boundedAllocator refuses allocations that no honest file of this size can need: the library sizes its buffers from
-// lengths found in the file.
-type boundedAllocator struct {
-	memory.Allocator
-	path  string
-	limit int
-}
-
-func (a *boundedAllocator) Allocate(n int) []byte {
-	a.check(n)
-	return a.Allocator.Allocate(n)
-}
-
-func (a *boundedAllocator) Reallocate(n int, b []byte) []byte {
-	a.check(n)
-	return a.Allocator.Reallocate(n, b)
-}
-
-func (a *boundedAllocator) check(n int) {
-	if n < 0 || n > a.limit {
-		panic(base.Errorf(base.CodeCorruption, "%s: a buffer of %d bytes is wanted, the limit is %d", a.path, n, a.limit))
-	}
 }
 
 // guardWrite is guard for the writing side, where what goes wrong beside the file system is the library's.

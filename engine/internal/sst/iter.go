@@ -156,7 +156,7 @@ func (r *Reader) bound(key []byte, after bool) (int64, error) {
 		}
 		return 0, nil
 	}
-	block, err := r.block(b, true)
+	block, err := r.block(b)
 	if err != nil {
 		return 0, err
 	}

@@ -10,8 +10,11 @@ import (
 const (
 	defaultRowGroupRows  = 122_880 // DuckDB's own: one task of its scan
 	defaultRowGroupBytes = 64 << 20
-	defaultPageBytes     = 64 << 10
+	defaultPageBytes     = 40 << 10 // with smaller zstd pages DuckDB's scan is slower than of its own files
+	defaultPageBytesL0   = 16 << 10
 	defaultKeyBlockRows  = 2048
+	// Uncompressed pages cost a scan little more than their bytes, so gets may have them small.
+	uncompressedPageBytes = 16 << 10
 	// maxPageRows bounds a page of a narrow column: a point get decodes a whole page.
 	maxPageRows = 16_384
 	// maxDictionaryBytes bounds a dictionary, which a point get decodes whole too.
@@ -37,7 +40,7 @@ type WriterOptions struct {
 	// RowGroupBytes is about how many bytes of rows a row group has at most: it bounds the writer's memory. The default
 	// value is 64 MiB.
 	RowGroupBytes int
-	// PageBytes is about how many uncompressed bytes a page has. The default value is 64 KiB.
+	// PageBytes is about how many uncompressed bytes a page has. The default value is 16 KiB at level 0, 40 KiB above.
 	PageBytes int
 	// KeyBlockRows is how many rows one entry of the key index and one page of the key columns cover. The default value
 	// is 2048.
@@ -55,14 +58,19 @@ func (o WriterOptions) withDefaults() WriterOptions {
 	}
 	set(&o.RowGroupRows, defaultRowGroupRows)
 	set(&o.RowGroupBytes, defaultRowGroupBytes)
+	if o.Level == 0 {
+		set(&o.PageBytes, defaultPageBytesL0)
+	}
 	set(&o.PageBytes, defaultPageBytes)
 	set(&o.KeyBlockRows, defaultKeyBlockRows)
 	return o
 }
 
-func (o *WriterOptions) codec() (compress.Compression, int) {
+// codec is the compression of columns that compress. Level 0 is written under the eyes of writers, read by gets most of
+// all, and rewritten soon: Snappy. The others: zstd.
+func (o *WriterOptions) codec() compress.Compression {
 	if o.Level == 0 {
-		return compress.Codecs.Snappy, 0
+		return compress.Codecs.Snappy
 	}
-	return compress.Codecs.Zstd, 1
+	return compress.Codecs.Zstd
 }

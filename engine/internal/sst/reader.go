@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
@@ -19,7 +18,7 @@ import (
 
 // Sizes of the library's read buffers: a point read wants one page, a scan reads on.
 const (
-	pointBufferBytes = 4 << 10
+	pointBufferBytes = 16 << 10 // the library peeks that far for a page header
 	scanBufferBytes  = 128 << 10
 	// maxPageBytes bounds a page in memory: one value of the largest size fits.
 	maxPageBytes = base.MaxValueBytes + 1<<20
@@ -43,16 +42,18 @@ type Reader struct {
 	size    int64
 	schema  *base.Schema
 	columns []fileColumn // the table's columns, then the hidden ones
-	keyCols []int
-	point   *file.Reader // with small buffers
-	scan    *file.Reader // with large ones
-	blooms  *metadata.BloomFilterReader
-	groups  []rowGroup
-	rows    int64
-	index   *keyIndex
-	cache   *Cache
-	scratch sync.Pool
-	stats   struct{ pages, bytes, probes, negatives atomic.Int64 }
+	keyCols []int        // of columns
+	// keyPlaces are 0, 1, …: where key columns that were read alone are.
+	keyPlaces []int
+	point     *file.Reader // with small buffers
+	scan      *file.Reader // with large ones
+	blooms    *metadata.BloomFilterReader
+	groups    []rowGroup
+	rows      int64
+	index     *keyIndex
+	cache     *Cache
+	scratch   sync.Pool
+	stats     struct{ pages, bytes, probes, negatives atomic.Int64 }
 }
 
 // fileColumn is a column of the table in this file.
@@ -63,12 +64,18 @@ type fileColumn struct {
 	absent   []byte // what the rows of an older file have, in storage form; nil: NULL
 }
 
-// rowGroup is one row group: its first row in the file and the library's handle. pages[i] are the first rows of the
-// data pages of file column i, read at first use.
+// rowGroup is one row group: its first row in the file and the library's handle.
 type rowGroup struct {
 	first, rows int64
 	point       *file.RowGroupReader
-	pages       []atomic.Pointer[[]int64]
+	columns     []chunk // by file column
+}
+
+// chunk is a column of a row group: the first rows, in the row group, of its data pages, read at first use, and column
+// readers that wait for the next point read with their buffers and dictionary.
+type chunk struct {
+	pages   atomic.Pointer[[]int64]
+	readers sync.Pool
 }
 
 var readerIDs atomic.Uint64
@@ -82,6 +89,9 @@ func Open(fs vfs.FS, path string, size int64, schema *base.Schema, cache *Cache)
 		return nil, err
 	}
 	r := &Reader{path: path, id: readerIDs.Add(1), file: f, size: size, schema: schema, cache: cache, keyCols: schema.PrimaryKey}
+	for i := range r.keyCols {
+		r.keyPlaces = append(r.keyPlaces, i)
+	}
 	r.scratch.New = func() any { return new(scratch) }
 	if err := r.open(); err != nil {
 		_ = f.Close() // nothing was written through it
@@ -127,7 +137,7 @@ func (c countingReader) ReadAt(p []byte, off int64) (int, error) {
 
 func (r *Reader) readFooter() error {
 	props := func(buffer int64, limit int64) *parquet.ReaderProperties {
-		p := parquet.NewReaderProperties(&boundedAllocator{Allocator: memory.DefaultAllocator, path: r.path, limit: int(limit)})
+		p := parquet.NewReaderProperties(&readAllocator{path: r.path, limit: int(limit)})
 		p.BufferedStreamEnabled = true
 		p.BufferSize = buffer
 		p.MaxCompressedPageSize = min(r.size, maxPageBytes)
@@ -191,7 +201,7 @@ func (r *Reader) checkRowGroup(g *metadata.RowGroupMetaData, largest *int64) err
 		}
 		*largest = max(*largest, c.TotalUncompressedSize())
 	}
-	r.groups = append(r.groups, rowGroup{first: r.rows, rows: rows, pages: make([]atomic.Pointer[[]int64], g.NumColumns())})
+	r.groups = append(r.groups, rowGroup{first: r.rows, rows: rows, columns: make([]chunk, g.NumColumns())})
 	r.rows += rows
 	return nil
 }

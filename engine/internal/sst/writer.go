@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
@@ -77,6 +78,7 @@ type writer struct {
 	isKey []bool
 	pq    *file.Writer
 	pages pageWriter
+	plans []plan // by column of the table
 }
 
 // countingWriter counts what reaches the file.
@@ -195,10 +197,10 @@ const maxFileRows = 1<<32 - 1
 
 // open starts the file: the first row group decides on dictionaries.
 func (w *writer) open(cols *row.Columns) error {
-	codec, level := w.o.codec()
+	codec := w.o.codec()
 	props := []parquet.WriterProperty{
 		parquet.WithCreatedBy("merutable"), parquet.WithVersion(parquet.V2_LATEST), parquet.WithDataPageVersion(parquet.DataPageV1),
-		parquet.WithCompression(codec), parquet.WithCompressionLevel(level), parquet.WithAllocator(memory.DefaultAllocator),
+		parquet.WithCompression(codec), parquet.WithAllocator(memory.DefaultAllocator),
 		// Pages end where pageWriter says, not by the library's own count of bytes.
 		parquet.WithDataPageSize(1 << 40), parquet.WithBatchSize(1 << 30),
 		parquet.WithDictionaryDefault(false), parquet.WithDictionaryPageSizeLimit(maxDictionaryBytes),
@@ -218,14 +220,21 @@ func (w *writer) open(cols *row.Columns) error {
 		if w.isKey[i] && t.bloom {
 			props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(cols.N)))
 		}
-		if i < len(cols.Cols) && wantsDictionary(t, &cols.Cols[i], cols.N) {
-			props = append(props, parquet.WithDictionaryFor(t.name, true))
+		if i < len(cols.Cols) {
+			p, err := planColumn(t, &cols.Cols[i], cols.N, w.isKey[i], codec)
+			if err != nil {
+				return err
+			}
+			w.plans = append(w.plans, p)
+			props = append(props, parquet.WithDictionaryFor(t.name, p.dictionary), parquet.WithEncodingFor(t.name, p.encoding),
+				parquet.WithCompressionFor(t.name, p.codec))
 		}
 	}
-	if w.o.InheritSeq {
-		props = append(props, parquet.WithDictionaryFor(base.SeqColumn, true))
-	}
-	props = append(props, parquet.WithDictionaryFor(base.OpColumn, true), parquet.WithSortingColumns(w.sorting()))
+	// Sequence numbers ascend or come from a small range; operations are nearly always the same.
+	props = append(props, parquet.WithEncodingFor(base.SeqColumn, parquet.Encodings.DeltaBinaryPacked),
+		parquet.WithCompressionFor(base.SeqColumn, compress.Codecs.Uncompressed),
+		parquet.WithDictionaryFor(base.OpColumn, true), parquet.WithCompressionFor(base.OpColumn, compress.Codecs.Uncompressed),
+		parquet.WithSortingColumns(w.sorting()))
 	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
 	if err != nil {
 		return err
@@ -257,23 +266,30 @@ func (w *writer) writeRowGroup(cols *row.Columns) error {
 		if err != nil {
 			return err
 		}
-		rows := 0
-		if w.isKey[i] {
-			rows = w.o.KeyBlockRows
-		}
 		switch i - len(cols.Cols) {
 		case 0:
 			err = w.pages.writeSeqs(cw, cols.Seqs, w.o.PageBytes)
 		case 1:
 			err = w.pages.writeOps(cw, cols.Ops)
 		default:
-			err = w.pages.write(cw, t, &cols.Cols[i], cols.N, pageShape{bytes: w.o.PageBytes, rows: rows, noBounds: w.nan[i]})
+			err = w.pages.write(cw, t, &cols.Cols[i], cols.N, w.shape(i))
 		}
 		if err != nil {
 			return base.Wrapf(codeOr(err, base.CodeParquet), err, "column %q", t.name)
 		}
 	}
 	return rg.Close()
+}
+
+func (w *writer) shape(column int) pageShape {
+	s := pageShape{bytes: w.o.PageBytes, noBounds: w.nan[column]}
+	if w.isKey[column] {
+		s.rows = w.o.KeyBlockRows
+	}
+	if w.plans[column].codec == compress.Codecs.Uncompressed {
+		s.bytes = min(s.bytes, uncompressedPageBytes)
+	}
+	return s
 }
 
 // finish writes the footer.

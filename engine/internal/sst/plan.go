@@ -1,0 +1,146 @@
+package sst
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/row"
+)
+
+// plan says how a column is encoded. It is made from a sample of the first row group and holds for the whole file.
+type plan struct {
+	dictionary bool
+	encoding   parquet.Encoding
+	codec      compress.Compression
+}
+
+// Sizes of samples: values spread over the row group for the question whether they repeat, and neighbours for the
+// question how they compress.
+const (
+	spreadRows   = 2048
+	neighbours   = 8192
+	sampledBytes = 64 << 10
+)
+
+// What a choice must save to be worth its price. A compressed page costs tens of microseconds of every get and a large
+// part of a scan's time, integers packed by their differences cost less than plain ones.
+const (
+	keepCompressed = 0.9 // of the uncompressed size
+	keepPlain      = 0.8 // of the packed size
+)
+
+// planColumn decides for a column of the table, of which the first row group has n rows.
+func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.Compression) (plan, error) {
+	p := plan{encoding: parquet.Encodings.Plain, codec: codec}
+	integer := t.physical == parquet.Types.Int32 || t.physical == parquet.Types.Int64
+	// A get reads the whole dictionary beside its page, so integer keys, which pack well in their order, have none.
+	if p.dictionary = wantsDictionary(t, col, n) && !(isKey && integer); p.dictionary {
+		return p, nil
+	}
+	page := sampledPage(t, col, n)
+	plain, err := compressedSize(codec, page)
+	if err != nil {
+		return p, err
+	}
+	if integer {
+		if packed := packedSize(page, t.width); plain == 0 || float64(plain) > keepPlain*float64(packed) {
+			p.encoding, p.codec = parquet.Encodings.DeltaBinaryPacked, compress.Codecs.Uncompressed
+			return p, nil
+		}
+	}
+	if float64(plain) > keepCompressed*float64(len(page)) {
+		p.codec = compress.Codecs.Uncompressed
+	}
+	return p, nil
+}
+
+// wantsDictionary says whether the values repeat so much that a dictionary makes the file smaller and the scan faster.
+// With many distinct values it costs more than the values themselves, in size and in time.
+func wantsDictionary(t *colType, col *row.Column, n int) bool {
+	switch t.typ.Kind {
+	case base.KindBoolean:
+		return false
+	case base.KindEnum:
+		return true
+	}
+	seen := make(map[string]struct{}, spreadRows)
+	step := max(1, n/spreadRows)
+	sampled, size := 0, 0
+	for i := 0; i < n; i += step {
+		if col.IsNull(i) {
+			continue
+		}
+		v := col.Storage(i)
+		sampled++
+		if _, dup := seen[string(v)]; dup {
+			continue
+		}
+		if size += len(v); size > maxDictionaryBytes/2 {
+			return false
+		}
+		seen[string(v)] = struct{}{}
+	}
+	return sampled == 0 || len(seen) <= max(1, sampled/3)
+}
+
+// sampledPage returns what a plain page of some neighbouring rows in the middle of the row group would hold.
+func sampledPage(t *colType, col *row.Column, n int) []byte {
+	var page []byte
+	for i := max(0, n/2-neighbours/2); i < n && i < n/2+neighbours/2 && len(page) < sampledBytes; i++ {
+		if col.IsNull(i) {
+			continue
+		}
+		v := col.Storage(i)
+		if t.size > 0 {
+			page = t.appendPage(page, v)
+			continue
+		}
+		page = binary.LittleEndian.AppendUint32(page, uint32(len(v)))
+		page = append(page, v[:min(len(v), sampledBytes)]...)
+	}
+	return page
+}
+
+func compressedSize(codec compress.Compression, page []byte) (int, error) {
+	if len(page) == 0 {
+		return 0, nil
+	}
+	c, err := compress.GetCodec(codec)
+	if err != nil {
+		return 0, err
+	}
+	return len(c.Encode(make([]byte, 0, c.CompressBound(int64(len(page)))), page)), nil
+}
+
+// packedSize estimates what DELTA_BINARY_PACKED makes of a plain page: differences in groups of 32 take as many bits
+// each as the largest above the least of its block of 128.
+func packedSize(page []byte, width int) int {
+	value := func(i int) int64 {
+		if width == 4 {
+			return int64(int32(binary.LittleEndian.Uint32(page[i*4:])))
+		}
+		return int64(binary.LittleEndian.Uint64(page[i*8:]))
+	}
+	n := len(page) / width
+	size := 8
+	for from := 1; from < n; from += 128 {
+		end := min(from+128, n)
+		least := value(from) - value(from-1)
+		for i := from + 1; i < end; i++ {
+			least = min(least, value(i)-value(i-1))
+		}
+		size += 8
+		for mini := from; mini < end; mini += 32 {
+			var or uint64
+			for i := mini; i < min(mini+32, end); i++ {
+				or |= uint64(value(i)-value(i-1)) - uint64(least)
+			}
+			size += bits.Len64(or) * 32 / 8
+		}
+	}
+	return size
+}
