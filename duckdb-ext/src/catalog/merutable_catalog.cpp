@@ -1,0 +1,214 @@
+#include "catalog/merutable_catalog.hpp"
+
+#include "catalog/merutable_schema_entry.hpp"
+#include "catalog/merutable_storage.hpp"
+#include "catalog/merutable_table_entry.hpp"
+#include "catalog/merutable_transaction.hpp"
+#include "duckdb/common/exception/catalog_exception.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/logging/logger.hpp"
+#include "duckdb/main/attached_database.hpp"
+#include "duckdb/main/database.hpp"
+#include "duckdb/parser/parsed_data/create_schema_info.hpp"
+#include "duckdb/parser/parsed_data/drop_info.hpp"
+#include "duckdb/storage/database_size.hpp"
+
+namespace duckdb {
+
+namespace {
+
+//! For places that must not throw.
+void LogError(DatabaseInstance &instance, const string &doing, const std::exception &error) noexcept {
+	try {
+		DUCKDB_LOG_ERROR(instance, doing + ": " + ErrorData(error).Message());
+	} catch (...) { // NOLINT: nothing is left that could be done
+	}
+}
+
+} // namespace
+
+void DropIfEmpty(DatabaseInstance &instance, const shared_ptr<MeruDatabase> &database) noexcept {
+	try {
+		auto snapshot = MeruSnapshotRef::Acquire(database);
+		if (snapshot && snapshot->Info().live_rows == 0) {
+			snapshot.reset();
+			MeruCall([&](char **err) { return meru_drop_table(database->Get(), err); });
+		}
+	} catch (std::exception &ex) {
+		LogError(instance, "Dropping a table that could not be filled", ex);
+	}
+}
+
+MerutableCatalog::MerutableCatalog(AttachedDatabase &db, shared_ptr<MeruDatabase> database_p, string attached_path)
+	: Catalog(db), database(std::move(database_p)), attached_path(std::move(attached_path)) {
+}
+
+MerutableCatalog::~MerutableCatalog() {
+	if (db.IsReadOnly()) {
+		return;
+	}
+	try {
+		database->Close();
+	} catch (std::exception &ex) {
+		// What was acknowledged is in the log, and comes back at the next open.
+		LogError(db.GetDatabase(), "Closing merutable database \"" + attached_path + "\"", ex);
+	}
+}
+
+void MerutableCatalog::RequireWritable() const {
+	if (GetAttached().IsReadOnly()) {
+		throw InvalidInputException("Database \"%s\" is attached in read-only mode: nothing can be written to it",
+									GetName());
+	}
+}
+
+MerutableTableState MerutableCatalog::CurrentTable() {
+	lock_guard<mutex> guard(lock);
+	// Read before the schema: if that changes in between, the next look finds out.
+	auto state = meru_state_version(database->Get());
+	if (known && state == engine_state) {
+		return current;
+	}
+	MeruTableSchema *engine_schema = nullptr;
+	MerutableTableState result;
+	if (MeruCallIfFound([&](char **err) { return meru_table_schema_get(database->Get(), &engine_schema, err); })) {
+		MeruSchemaHandle handle(engine_schema);
+		auto table = MeruTable::FromEngine(*engine_schema);
+		result = Install(&table);
+	} else {
+		result = Install(nullptr);
+	}
+	engine_state = state;
+	known = true;
+	return result;
+}
+
+MerutableTableState MerutableCatalog::TableFor(const MeruTable &table) {
+	lock_guard<mutex> guard(lock);
+	// The snapshot may be older or newer than what was found last.
+	known = false;
+	return Install(&table);
+}
+
+MerutableTableState MerutableCatalog::Install(optional_ptr<const MeruTable> table) {
+	if (!table) {
+		if (current.entry || current.version == 0) {
+			current.entry.reset();
+			current.version++;
+		}
+		return current;
+	}
+	if (!current.entry || !current.entry->Table().Equals(*table)) {
+		current.entry = MerutableTableEntry::Create(*this, *schema, *table);
+		current.version++;
+	}
+	return current;
+}
+
+void MerutableCatalog::Initialize(bool) {
+	CreateSchemaInfo info;
+	info.schema = DEFAULT_SCHEMA;
+	info.internal = true;
+	schema = make_uniq<MerutableSchemaEntry>(*this, info);
+}
+
+string MerutableCatalog::GetCatalogType() {
+	return MerutableStorage::TYPE;
+}
+
+optional_idx MerutableCatalog::GetCatalogVersion(ClientContext &context) {
+	// Statements that read the table are bound anew for each execution anyway, see MeruSnapshotLease.
+	return MerutableTransaction::Get(context, *this).Table().version;
+}
+
+optional_ptr<CatalogEntry> MerutableCatalog::CreateSchema(CatalogTransaction, CreateSchemaInfo &info) {
+	if (info.schema == DEFAULT_SCHEMA && info.on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT) {
+		return nullptr;
+	}
+	throw NotImplementedException("CREATE SCHEMA is not supported in merutable databases: the only schema is \"%s\"",
+								  DEFAULT_SCHEMA);
+}
+
+void MerutableCatalog::DropSchema(ClientContext &, DropInfo &info) {
+	throw NotImplementedException("DROP SCHEMA is not supported in merutable databases: the schema \"%s\" stays",
+								  info.name);
+}
+
+optional_ptr<SchemaCatalogEntry>
+MerutableCatalog::LookupSchema(CatalogTransaction, const EntryLookupInfo &schema_lookup, OnEntryNotFound if_not_found) {
+	auto &name = schema_lookup.GetEntryName();
+	if (name.empty() || StringUtil::CIEquals(name, DEFAULT_SCHEMA)) {
+		return schema.get();
+	}
+	if (if_not_found == OnEntryNotFound::THROW_EXCEPTION) {
+		throw CatalogException(
+			schema_lookup.GetErrorContext(),
+			"Schema with name \"%s\" does not exist: the only schema of merutable database \"%s\" is "
+			"\"%s\"",
+			name, GetName(), DEFAULT_SCHEMA);
+	}
+	return nullptr;
+}
+
+void MerutableCatalog::ScanSchemas(ClientContext &, std::function<void(SchemaCatalogEntry &)> callback) {
+	callback(*schema);
+}
+
+CatalogLookupBehavior MerutableCatalog::CatalogTypeLookupRule(CatalogType type) const {
+	switch (type) {
+	case CatalogType::TABLE_ENTRY:
+	case CatalogType::VIEW_ENTRY:
+	case CatalogType::SCHEMA_ENTRY:
+		return CatalogLookupBehavior::STANDARD;
+	default:
+		return CatalogLookupBehavior::NEVER_LOOKUP;
+	}
+}
+
+DatabaseSize MerutableCatalog::GetDatabaseSize(ClientContext &context) {
+	DatabaseSize result;
+	auto &transaction = MerutableTransaction::Get(context, *this);
+	auto table = transaction.Table().entry;
+	if (!table) {
+		return result;
+	}
+	auto snapshot = transaction.Lease(table->Table())->Get();
+	for (idx_t i = 0; i < snapshot->Info().file_count; i++) {
+		MeruFileInfo file;
+		MeruCall([&](char **err) { return meru_snapshot_file(snapshot->Get(), i, &file, err); });
+		result.bytes += file.size;
+	}
+	return result;
+}
+
+bool MerutableCatalog::HasConflictingAttachOptions(const string &path, const AttachOptions &options) {
+	return path != attached_path || !StringUtil::CIEquals(options.db_type, GetCatalogType()) ||
+		   !options.options.empty();
+}
+
+void MerutableCatalog::Flush() {
+	MeruCall([&](char **err) { return meru_flush(database->Get(), err); });
+}
+
+bool MerutableCatalog::InMemory() {
+	return false;
+}
+
+string MerutableCatalog::GetDBPath() {
+	return database->Path();
+}
+
+void MerutableCatalog::OnDetach(ClientContext &) {
+	if (db.IsReadOnly()) {
+		return;
+	}
+	try {
+		Flush();
+	} catch (std::exception &ex) {
+		ErrorData(ex).Throw("Database \"" + GetName() +
+							"\" was detached, but its rows in memory could not be written to data files (they are in "
+							"its log): ");
+	}
+}
+
+} // namespace duckdb

@@ -1,0 +1,150 @@
+#include "catalog/merutable_schema_entry.hpp"
+
+#include "catalog/merutable_table_entry.hpp"
+#include "catalog/merutable_transaction.hpp"
+#include "catalog/table_definition.hpp"
+#include "duckdb/common/exception/catalog_exception.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/parser/parsed_data/alter_info.hpp"
+#include "duckdb/parser/parsed_data/create_schema_info.hpp"
+#include "duckdb/parser/parsed_data/create_table_info.hpp"
+#include "duckdb/parser/parsed_data/drop_info.hpp"
+#include "duckdb/planner/parsed_data/bound_create_table_info.hpp"
+
+namespace duckdb {
+
+MerutableSchemaEntry::MerutableSchemaEntry(MerutableCatalog &catalog, CreateSchemaInfo &info)
+	: SchemaCatalogEntry(catalog, info), merutable(catalog) {
+}
+
+void MerutableSchemaEntry::Scan(ClientContext &context, CatalogType type,
+								const std::function<void(CatalogEntry &)> &callback) {
+	if (type != CatalogType::TABLE_ENTRY) {
+		return;
+	}
+	auto state = MerutableTransaction::Get(context, merutable).Table();
+	if (state.entry) {
+		callback(*state.entry);
+	}
+}
+
+void MerutableSchemaEntry::Scan(CatalogType type, const std::function<void(CatalogEntry &)> &callback) {
+	if (type != CatalogType::TABLE_ENTRY) {
+		return;
+	}
+	auto state = merutable.CurrentTable();
+	if (state.entry) {
+		callback(*state.entry);
+	}
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::LookupEntry(CatalogTransaction transaction,
+															 const EntryLookupInfo &lookup_info) {
+	auto type = lookup_info.GetCatalogType();
+	if (type != CatalogType::TABLE_ENTRY && type != CatalogType::VIEW_ENTRY) {
+		return nullptr;
+	}
+	// Without a transaction the catalog itself keeps the entry, until the table changes.
+	auto state = transaction.transaction ? transaction.transaction->Cast<MerutableTransaction>().Table()
+										 : merutable.CurrentTable();
+	if (!state.entry || !StringUtil::CIEquals(state.entry->name, lookup_info.GetEntryName())) {
+		return nullptr;
+	}
+	return state.entry.get();
+}
+
+bool MerutableSchemaEntry::MayCreate(ClientContext &context, const string &name, OnCreateConflict on_conflict) {
+	auto existing = MerutableTransaction::Get(context, merutable).Table().entry;
+	if (!existing) {
+		return true;
+	}
+	if (!StringUtil::CIEquals(existing->name, name)) {
+		throw CatalogException("Table \"%s\" cannot be created: a merutable database holds one table, and \"%s\" holds "
+							   "\"%s\"",
+							   name, merutable.GetName(), existing->name);
+	}
+	switch (on_conflict) {
+	case OnCreateConflict::IGNORE_ON_CONFLICT:
+		return false;
+	case OnCreateConflict::REPLACE_ON_CONFLICT:
+		return true;
+	default:
+		throw CatalogException::EntryAlreadyExists(CatalogType::TABLE_ENTRY, name);
+	}
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateTable(CatalogTransaction transaction,
+															 BoundCreateTableInfo &info) {
+	merutable.RequireWritable();
+	auto &base = info.Base().Cast<CreateTableInfo>();
+	auto &context = transaction.GetContext();
+	if (!MayCreate(context, base.table, base.on_conflict)) {
+		return nullptr;
+	}
+	auto &merutable_transaction = MerutableTransaction::Get(context, merutable);
+	merutable_transaction.CreateTable(TableDefinition::Make(base),
+									  base.on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT);
+	return merutable_transaction.Table().entry.get();
+}
+
+void MerutableSchemaEntry::DropEntry(ClientContext &context, DropInfo &info) {
+	merutable.RequireWritable();
+	if (info.type != CatalogType::TABLE_ENTRY) {
+		throw CatalogException("\"%s\" is a table: use DROP TABLE", info.name);
+	}
+	MerutableTransaction::Get(context, merutable).DropTable();
+}
+
+void MerutableSchemaEntry::ThrowUnsupported(const char *what) const {
+	throw NotImplementedException("%s is not supported in merutable database \"%s\": it holds a table and nothing else",
+								  what, merutable.GetName());
+}
+
+void MerutableSchemaEntry::Alter(CatalogTransaction, AlterInfo &info) {
+	switch (info.type) {
+	case AlterType::SET_COMMENT:
+	case AlterType::SET_COLUMN_COMMENT:
+		ThrowUnsupported("COMMENT ON");
+	default:
+		throw NotImplementedException("ALTER TABLE is not supported in merutable databases");
+	}
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateIndex(CatalogTransaction, CreateIndexInfo &,
+															 TableCatalogEntry &) {
+	ThrowUnsupported("CREATE INDEX");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateFunction(CatalogTransaction, CreateFunctionInfo &) {
+	ThrowUnsupported("CREATE FUNCTION");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateView(CatalogTransaction, CreateViewInfo &) {
+	ThrowUnsupported("CREATE VIEW");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateSequence(CatalogTransaction, CreateSequenceInfo &) {
+	ThrowUnsupported("CREATE SEQUENCE");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateTableFunction(CatalogTransaction, CreateTableFunctionInfo &) {
+	ThrowUnsupported("CREATE FUNCTION");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateCopyFunction(CatalogTransaction, CreateCopyFunctionInfo &) {
+	ThrowUnsupported("A copy function");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreatePragmaFunction(CatalogTransaction, CreatePragmaFunctionInfo &) {
+	ThrowUnsupported("A pragma");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateCollation(CatalogTransaction, CreateCollationInfo &) {
+	ThrowUnsupported("A collation");
+}
+
+optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateType(CatalogTransaction, CreateTypeInfo &) {
+	ThrowUnsupported("CREATE TYPE");
+}
+
+} // namespace duckdb

@@ -1,0 +1,105 @@
+#include "catalog/merutable_table_entry.hpp"
+
+#include "catalog/merutable_transaction.hpp"
+#include "duckdb/common/exception.hpp"
+#include "duckdb/common/multi_file/multi_file_reader.hpp"
+#include "duckdb/parser/constraints/not_null_constraint.hpp"
+#include "duckdb/parser/constraints/unique_constraint.hpp"
+#include "duckdb/parser/parsed_data/create_table_info.hpp"
+#include "duckdb/parser/parser.hpp"
+#include "duckdb/planner/operator/logical_get.hpp"
+#include "duckdb/planner/operator/logical_projection.hpp"
+#include "duckdb/planner/operator/logical_update.hpp"
+#include "duckdb/storage/statistics/base_statistics.hpp"
+#include "duckdb/storage/table_storage_info.hpp"
+#include "scan/key_columns.hpp"
+#include "scan/merutable_scan.hpp"
+
+namespace duckdb {
+
+MerutableTableEntry::MerutableTableEntry(Catalog &catalog, SchemaCatalogEntry &schema, CreateTableInfo &info,
+										 MeruTable table)
+	: TableCatalogEntry(catalog, schema, info), table(std::move(table)) {
+}
+
+shared_ptr<MerutableTableEntry> MerutableTableEntry::Create(Catalog &catalog, SchemaCatalogEntry &schema,
+															const MeruTable &table) {
+	CreateTableInfo info(catalog.GetName(), schema.name, table.name);
+	for (idx_t i = 0; i < table.columns.size(); i++) {
+		auto &column = table.columns[i];
+		ColumnDefinition definition(column.name, column.type);
+		if (!column.default_sql.empty()) {
+			auto expressions = Parser::ParseExpressionList(column.default_sql);
+			if (expressions.size() != 1) {
+				throw InvalidInputException("Column \"%s\" has a DEFAULT that is no expression: %s", column.name,
+											column.default_sql);
+			}
+			definition.SetDefaultValue(std::move(expressions[0]));
+		}
+		info.columns.AddColumn(std::move(definition));
+		if (!column.nullable || table.IsKey(i)) {
+			info.constraints.push_back(make_uniq<NotNullConstraint>(LogicalIndex(i)));
+		}
+	}
+	vector<string> key_names;
+	for (auto index : table.key) {
+		key_names.push_back(table.columns[index].name);
+	}
+	info.constraints.push_back(make_uniq<UniqueConstraint>(std::move(key_names), true));
+	return make_shared_ptr<MerutableTableEntry>(catalog, schema, info, table);
+}
+
+unique_ptr<BaseStatistics> MerutableTableEntry::GetStatistics(ClientContext &, column_t) {
+	return nullptr;
+}
+
+TableFunction MerutableTableEntry::GetScanFunction(ClientContext &context, unique_ptr<FunctionData> &bind_data) {
+	auto &transaction = MerutableTransaction::Get(context, catalog);
+	return MerutableScan::Bind(context, transaction.Lease(table), shared_from_this(), bind_data);
+}
+
+TableStorageInfo MerutableTableEntry::GetStorageInfo(ClientContext &context) {
+	TableStorageInfo result;
+	result.cardinality = MerutableTransaction::Get(context, catalog).Lease(table)->Get()->Info().live_rows;
+	IndexInfo key;
+	key.is_unique = true;
+	key.is_primary = true;
+	key.is_foreign = false;
+	key.column_set.insert(table.key.begin(), table.key.end());
+	result.index_info.push_back(std::move(key));
+	return result;
+}
+
+virtual_column_map_t MerutableTableEntry::GetVirtualColumns() const {
+	virtual_column_map_t result;
+	result.insert(make_pair(COLUMN_IDENTIFIER_EMPTY, TableColumn("", LogicalType::BOOLEAN)));
+	result.insert(
+		make_pair(MultiFileReader::COLUMN_IDENTIFIER_FILENAME, TableColumn("filename", LogicalType::VARCHAR)));
+	result.insert(make_pair(MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER,
+							TableColumn("file_row_number", LogicalType::BIGINT)));
+	KeyColumns::AddTo(table, result);
+	return result;
+}
+
+vector<column_t> MerutableTableEntry::GetRowIdColumns() const {
+	return KeyColumns::Ids(table);
+}
+
+void MerutableTableEntry::BindUpdateConstraints(Binder &, LogicalGet &get, LogicalProjection &proj,
+												LogicalUpdate &update, ClientContext &) {
+	physical_index_set_t all_columns;
+	for (idx_t i = 0; i < table.columns.size(); i++) {
+		all_columns.insert(PhysicalIndex(i));
+	}
+	// Rows move where a column of their key changes.
+	update.update_is_del_and_insert = false;
+	for (auto &column : update.columns) {
+		if (table.IsKey(column.index)) {
+			update.update_is_del_and_insert = true;
+		}
+	}
+	// The new rows are written whole.
+	LogicalUpdate::BindExtraColumns(*this, get, proj, update, all_columns);
+}
+
+} // namespace duckdb

@@ -1,0 +1,57 @@
+#include "catalog/merutable_transaction_manager.hpp"
+
+#include "duckdb/common/exception.hpp"
+
+namespace duckdb {
+
+MerutableTransactionManager::MerutableTransactionManager(AttachedDatabase &db, MerutableCatalog &catalog)
+	: TransactionManager(db), catalog(catalog) {
+}
+
+Transaction &MerutableTransactionManager::StartTransaction(ClientContext &context) {
+	auto transaction = make_uniq<MerutableTransaction>(*this, context, catalog);
+	auto &result = *transaction;
+	lock_guard<mutex> guard(lock);
+	transactions[result] = std::move(transaction);
+	return result;
+}
+
+unique_ptr<MerutableTransaction> MerutableTransactionManager::Take(Transaction &transaction) {
+	lock_guard<mutex> guard(lock);
+	auto entry = transactions.find(transaction);
+	if (entry == transactions.end()) {
+		return nullptr;
+	}
+	auto result = std::move(entry->second);
+	transactions.erase(entry);
+	return result;
+}
+
+ErrorData MerutableTransactionManager::CommitTransaction(ClientContext &, Transaction &transaction) {
+	auto ended = Take(transaction);
+	if (!ended) {
+		return ErrorData();
+	}
+	try {
+		ended->Commit();
+		return ErrorData();
+	} catch (std::exception &ex) {
+		// DuckDB does not roll back what failed to commit.
+		ended->Rollback();
+		return ErrorData(ex);
+	}
+}
+
+void MerutableTransactionManager::RollbackTransaction(Transaction &transaction) {
+	auto ended = Take(transaction);
+	if (ended) {
+		ended->Rollback();
+	}
+}
+
+void MerutableTransactionManager::Checkpoint(ClientContext &, bool) {
+	catalog.RequireWritable();
+	catalog.Flush();
+}
+
+} // namespace duckdb

@@ -1,0 +1,158 @@
+#include "catalog/table_definition.hpp"
+
+#include "duckdb/common/exception/binder_exception.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/parser/constraints/not_null_constraint.hpp"
+#include "duckdb/parser/constraints/unique_constraint.hpp"
+#include "duckdb/parser/expression/columnref_expression.hpp"
+#include "duckdb/parser/expression/constant_expression.hpp"
+#include "duckdb/parser/parsed_data/create_table_info.hpp"
+#include "duckdb/parser/parser.hpp"
+
+namespace duckdb {
+
+namespace {
+
+void SetKey(MeruTable &table, const CreateTableInfo &info, const UniqueConstraint &constraint) {
+	if (!constraint.IsPrimaryKey()) {
+		throw BinderException("Table \"%s\": UNIQUE constraints are not supported in merutable tables, PRIMARY KEY is",
+							  table.name);
+	}
+	if (constraint.HasIndex()) {
+		table.key.push_back(constraint.GetIndex().index);
+		return;
+	}
+	for (auto &name : constraint.GetColumnNames()) {
+		table.key.push_back(info.columns.GetColumn(name).Logical().index);
+	}
+}
+
+void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constraint &constraint) {
+	auto refuse = [&](const char *kind) {
+		throw BinderException("Table \"%s\": %s constraints are not supported in merutable tables", table.name, kind);
+	};
+	switch (constraint.type) {
+	case ConstraintType::NOT_NULL:
+		table.columns[constraint.Cast<NotNullConstraint>().index.index].nullable = false;
+		return;
+	case ConstraintType::UNIQUE:
+		SetKey(table, info, constraint.Cast<UniqueConstraint>());
+		return;
+	case ConstraintType::CHECK:
+		refuse("CHECK");
+		return;
+	case ConstraintType::FOREIGN_KEY:
+		refuse("FOREIGN KEY");
+		return;
+	default:
+		refuse("such");
+	}
+}
+
+//! The DEFAULT as text that yields the same expression again.
+string DefaultText(const ColumnDefinition &definition) {
+	auto text = definition.DefaultValue().ToString();
+	auto expressions = Parser::ParseExpressionList(text);
+	if (expressions.size() != 1 || expressions[0]->ToString() != text) {
+		throw BinderException("Column \"%s\": the DEFAULT %s cannot be stored", definition.Name(), text);
+	}
+	return text;
+}
+
+MeruColumn MakeColumn(const ColumnDefinition &definition) {
+	auto &name = definition.Name();
+	if (definition.Generated()) {
+		throw BinderException("Column \"%s\": generated columns are not supported in merutable tables", name);
+	}
+	if (definition.CompressionType() != CompressionType::COMPRESSION_AUTO) {
+		throw BinderException("Column \"%s\": USING COMPRESSION is not supported in merutable tables", name);
+	}
+	if (definition.Type().id() == LogicalTypeId::VARCHAR && !StringType::GetCollation(definition.Type()).empty()) {
+		throw BinderException("Column \"%s\": COLLATE is not supported in merutable tables", name);
+	}
+	MeruColumn result;
+	result.name = name;
+	result.type = definition.Type();
+	if (definition.HasDefaultValue()) {
+		result.default_sql = DefaultText(definition);
+	}
+	return result;
+}
+
+MeruTable MakeColumns(const CreateTableInfo &info) {
+	MeruTable result;
+	result.name = info.table;
+	for (auto &definition : info.columns.Logical()) {
+		result.columns.push_back(MakeColumn(definition));
+	}
+	return result;
+}
+
+//! "a, b" as places of columns.
+vector<idx_t> ParseKey(const CreateTableInfo &info, const ParsedExpression &option) {
+	string text;
+	if (option.GetExpressionClass() == ExpressionClass::CONSTANT) {
+		text = option.Cast<ConstantExpression>().value.ToString();
+	} else {
+		text = option.ToString();
+	}
+	vector<idx_t> result;
+	for (auto &expression : Parser::ParseExpressionList(text)) {
+		if (expression->GetExpressionClass() != ExpressionClass::COLUMN_REF) {
+			throw BinderException("Option \"%s\" takes a list of columns: \"%s\" is none", TableDefinition::KEY_OPTION,
+								  text);
+		}
+		auto &name = expression->Cast<ColumnRefExpression>().GetColumnName();
+		if (!info.columns.ColumnExists(name)) {
+			throw BinderException("Option \"%s\": table \"%s\" has no column \"%s\"", TableDefinition::KEY_OPTION,
+								  info.table, name);
+		}
+		result.push_back(info.columns.GetColumn(name).Logical().index);
+	}
+	return result;
+}
+
+} // namespace
+
+MeruTable TableDefinition::Make(const CreateTableInfo &info) {
+	for (auto &option : info.options) {
+		throw BinderException("Option \"%s\" is not supported for merutable tables", option.first);
+	}
+	auto result = MakeColumns(info);
+	for (auto &constraint : info.constraints) {
+		ApplyConstraint(result, info, *constraint);
+	}
+	if (result.key.empty()) {
+		throw BinderException(
+			"Table \"%s\" needs a PRIMARY KEY, as in CREATE TABLE t(id BIGINT PRIMARY KEY, …): merutable "
+			"tables are kept by their key",
+			result.name);
+	}
+	for (auto index : result.key) {
+		result.columns[index].nullable = false;
+	}
+	return result;
+}
+
+MeruTable TableDefinition::MakeAs(const CreateTableInfo &info) {
+	auto result = MakeColumns(info);
+	for (auto &option : info.options) {
+		if (!StringUtil::CIEquals(option.first, KEY_OPTION)) {
+			throw BinderException("Option \"%s\" is not supported for merutable tables: \"%s\" is", option.first,
+								  KEY_OPTION);
+		}
+		result.key = ParseKey(info, *option.second);
+	}
+	if (result.key.empty()) {
+		throw BinderException(
+			"CREATE TABLE %s AS needs to know the PRIMARY KEY: CREATE TABLE %s WITH (%s = 'column, …') AS "
+			"…, or create the table first, then INSERT",
+			result.name, result.name, KEY_OPTION);
+	}
+	for (auto index : result.key) {
+		result.columns[index].nullable = false;
+	}
+	return result;
+}
+
+} // namespace duckdb

@@ -1,0 +1,45 @@
+//! The schema "main", the only one of a database. It holds one table, or none.
+
+#pragma once
+
+#include "duckdb/catalog/catalog_entry/schema_catalog_entry.hpp"
+
+namespace duckdb {
+class MerutableCatalog;
+
+class MerutableSchemaEntry : public SchemaCatalogEntry {
+  public:
+	MerutableSchemaEntry(MerutableCatalog &catalog, CreateSchemaInfo &info);
+
+	void Scan(ClientContext &context, CatalogType type, const std::function<void(CatalogEntry &)> &callback) override;
+	void Scan(CatalogType type, const std::function<void(CatalogEntry &)> &callback) override;
+	optional_ptr<CatalogEntry> LookupEntry(CatalogTransaction transaction, const EntryLookupInfo &lookup_info) override;
+
+	optional_ptr<CatalogEntry> CreateTable(CatalogTransaction transaction, BoundCreateTableInfo &info) override;
+	void DropEntry(ClientContext &context, DropInfo &info) override;
+	//! Whether a table of that name is to be created: false where one exists and that is fine. Throws where it is not.
+	bool MayCreate(ClientContext &context, const string &name, OnCreateConflict on_conflict);
+
+	// Not possible, each with an error that says so.
+	void Alter(CatalogTransaction transaction, AlterInfo &info) override;
+	optional_ptr<CatalogEntry> CreateIndex(CatalogTransaction transaction, CreateIndexInfo &info,
+										   TableCatalogEntry &table) override;
+	optional_ptr<CatalogEntry> CreateFunction(CatalogTransaction transaction, CreateFunctionInfo &info) override;
+	optional_ptr<CatalogEntry> CreateView(CatalogTransaction transaction, CreateViewInfo &info) override;
+	optional_ptr<CatalogEntry> CreateSequence(CatalogTransaction transaction, CreateSequenceInfo &info) override;
+	optional_ptr<CatalogEntry> CreateTableFunction(CatalogTransaction transaction,
+												   CreateTableFunctionInfo &info) override;
+	optional_ptr<CatalogEntry> CreateCopyFunction(CatalogTransaction transaction,
+												  CreateCopyFunctionInfo &info) override;
+	optional_ptr<CatalogEntry> CreatePragmaFunction(CatalogTransaction transaction,
+													CreatePragmaFunctionInfo &info) override;
+	optional_ptr<CatalogEntry> CreateCollation(CatalogTransaction transaction, CreateCollationInfo &info) override;
+	optional_ptr<CatalogEntry> CreateType(CatalogTransaction transaction, CreateTypeInfo &info) override;
+
+  private:
+	[[noreturn]] void ThrowUnsupported(const char *what) const;
+
+	MerutableCatalog &merutable;
+};
+
+} // namespace duckdb

@@ -1,0 +1,33 @@
+//! The table of an attached database, in one state of its schema.
+
+#pragma once
+
+#include "common/table_schema.hpp"
+#include "duckdb/catalog/catalog_entry/table_catalog_entry.hpp"
+#include "duckdb/common/shared_ptr.hpp"
+
+namespace duckdb {
+
+class MerutableTableEntry : public TableCatalogEntry, public enable_shared_from_this<MerutableTableEntry> {
+  public:
+	MerutableTableEntry(Catalog &catalog, SchemaCatalogEntry &schema, CreateTableInfo &info, MeruTable table);
+	static shared_ptr<MerutableTableEntry> Create(Catalog &catalog, SchemaCatalogEntry &schema, const MeruTable &table);
+
+	const MeruTable &Table() const {
+		return table;
+	}
+
+	unique_ptr<BaseStatistics> GetStatistics(ClientContext &context, column_t column_id) override;
+	TableFunction GetScanFunction(ClientContext &context, unique_ptr<FunctionData> &bind_data) override;
+	TableStorageInfo GetStorageInfo(ClientContext &context) override;
+	virtual_column_map_t GetVirtualColumns() const override;
+	vector<column_t> GetRowIdColumns() const override;
+	//! Has all columns read: rows are written whole.
+	void BindUpdateConstraints(Binder &binder, LogicalGet &get, LogicalProjection &proj, LogicalUpdate &update,
+							   ClientContext &context) override;
+
+  private:
+	MeruTable table;
+};
+
+} // namespace duckdb

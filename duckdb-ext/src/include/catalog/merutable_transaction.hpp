@@ -1,0 +1,56 @@
+//! What one transaction of DuckDB sees of an attached database, and what it writes to it.
+
+#pragma once
+
+#include "catalog/merutable_catalog.hpp"
+#include "duckdb/transaction/transaction.hpp"
+
+namespace duckdb {
+
+//! Sees the state as of its first read until it ends. What it writes becomes visible, all at once, when it commits.
+//! Transactions of several statements (BEGIN … COMMIT) cannot write yet. Used by all threads of a query.
+class MerutableTransaction : public Transaction {
+  public:
+	MerutableTransaction(TransactionManager &manager, ClientContext &context, MerutableCatalog &catalog);
+	~MerutableTransaction() override;
+
+	static MerutableTransaction &Get(ClientContext &context, Catalog &catalog);
+
+	//! Throws in a transaction of several statements.
+	void SetReadWrite() override;
+
+	//! The table that this transaction sees. The entry lives as long as the transaction at least.
+	MerutableTableState Table();
+	//! The transaction's snapshot, on loan until the transaction is over. Throws where it is not of that table.
+	shared_ptr<MeruSnapshotLease> Lease(const MeruTable &table);
+
+	//! The change that is committed with the transaction.
+	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context);
+	//! Creates the table at once; it is dropped again if the transaction fails. replace: in the place of the one that
+	//! there is.
+	void CreateTable(const MeruTable &table, bool replace);
+	//! Drops the table at once.
+	void DropTable();
+
+	void Commit();
+	void Rollback() noexcept;
+
+  private:
+	//! Gives back what lasts no longer than the transaction.
+	void End() noexcept;
+
+	MerutableCatalog &catalog;
+	bool several_statements;
+	mutex lock;
+	bool looked = false;
+	shared_ptr<MeruSnapshotLease> lease;
+	//! The table of the snapshot.
+	MerutableTableState pinned;
+	//! What was given out: DuckDB keeps plain references to entries.
+	vector<shared_ptr<MerutableTableEntry>> entries;
+	shared_ptr<MeruWriteBatch> write;
+	//! To be dropped again unless the transaction commits.
+	bool created_table = false;
+};
+
+} // namespace duckdb
