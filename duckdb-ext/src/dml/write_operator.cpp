@@ -1,0 +1,108 @@
+#include "dml/write_operator.hpp"
+
+namespace duckdb {
+
+namespace {
+
+class WriteSourceState : public GlobalSourceState {
+  public:
+	ColumnDataScanState scan;
+};
+
+} // namespace
+
+MeruWriteOperator::MeruWriteOperator(PhysicalPlan &plan, vector<LogicalType> types, MeruTable table,
+									 vector<idx_t> columns, idx_t estimated_cardinality)
+	: PhysicalOperator(plan, PhysicalOperatorType::EXTENSION, std::move(types), estimated_cardinality),
+	  table(std::move(table)), columns(std::move(columns)) {
+}
+
+DataChunk &MeruWriteOperator::Prepare(ExecutionContext &, MeruWriteGlobalState &, MeruWriteLocalState &,
+									  DataChunk &input) const {
+	return input;
+}
+
+void MeruWriteOperator::Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const {
+	gstate.write->Put(rows, schema);
+}
+
+void MeruWriteOperator::End(ClientContext &, MeruWriteGlobalState &) const {
+}
+
+unique_ptr<GlobalSinkState> MeruWriteOperator::GetGlobalSinkState(ClientContext &context) const {
+	auto result = Begin(context);
+	if (return_rows) {
+		result->returned = make_uniq<ColumnDataCollection>(context, types);
+	}
+	return std::move(result);
+}
+
+unique_ptr<LocalSinkState> MeruWriteOperator::GetLocalSinkState(ExecutionContext &context) const {
+	return make_uniq<MeruWriteLocalState>(context.client, table, columns);
+}
+
+SinkResultType MeruWriteOperator::Sink(ExecutionContext &context, DataChunk &chunk, OperatorSinkInput &input) const {
+	auto &gstate = input.global_state.Cast<MeruWriteGlobalState>();
+	auto &lstate = input.local_state.Cast<MeruWriteLocalState>();
+	auto &rows = Prepare(context, gstate, lstate, chunk);
+	if (rows.size() == 0) {
+		return SinkResultType::NEED_MORE_INPUT;
+	}
+	// One thread at a time may use a write; converting rows is what takes the time.
+	lstate.buffer.Append(rows, [&](ArrowArray &array, const ArrowSchema &schema) {
+		lock_guard<mutex> guard(gstate.lock);
+		Send(gstate, array, schema);
+	});
+	lock_guard<mutex> guard(gstate.lock);
+	gstate.row_count += rows.size();
+	if (gstate.returned) {
+		gstate.returned->Append(rows);
+	}
+	return SinkResultType::NEED_MORE_INPUT;
+}
+
+SinkCombineResultType MeruWriteOperator::Combine(ExecutionContext &, OperatorSinkCombineInput &input) const {
+	auto &gstate = input.global_state.Cast<MeruWriteGlobalState>();
+	auto &lstate = input.local_state.Cast<MeruWriteLocalState>();
+	lstate.buffer.Flush([&](ArrowArray &array, const ArrowSchema &schema) {
+		lock_guard<mutex> guard(gstate.lock);
+		Send(gstate, array, schema);
+	});
+	return SinkCombineResultType::FINISHED;
+}
+
+SinkFinalizeType MeruWriteOperator::Finalize(Pipeline &, Event &, ClientContext &context,
+											 OperatorSinkFinalizeInput &input) const {
+	End(context, input.global_state.Cast<MeruWriteGlobalState>());
+	return SinkFinalizeType::READY;
+}
+
+unique_ptr<GlobalSourceState> MeruWriteOperator::GetGlobalSourceState(ClientContext &) const {
+	auto result = make_uniq<WriteSourceState>();
+	auto &gstate = sink_state->Cast<MeruWriteGlobalState>();
+	if (gstate.returned) {
+		gstate.returned->InitializeScan(result->scan);
+	}
+	return std::move(result);
+}
+
+SourceResultType MeruWriteOperator::GetDataInternal(ExecutionContext &, DataChunk &chunk,
+													OperatorSourceInput &input) const {
+	auto &gstate = sink_state->Cast<MeruWriteGlobalState>();
+	auto &state = input.global_state.Cast<WriteSourceState>();
+	if (gstate.returned) {
+		gstate.returned->Scan(state.scan, chunk);
+		return chunk.size() == 0 ? SourceResultType::FINISHED : SourceResultType::HAVE_MORE_OUTPUT;
+	}
+	chunk.SetCardinality(1);
+	chunk.SetValue(0, 0, Value::BIGINT(NumericCast<int64_t>(gstate.row_count)));
+	return SourceResultType::FINISHED;
+}
+
+InsertionOrderPreservingMap<string> MeruWriteOperator::ParamsToString() const {
+	InsertionOrderPreservingMap<string> result;
+	result["Table"] = table.name;
+	return result;
+}
+
+} // namespace duckdb

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "dml/write_operator.hpp"
+
+namespace duckdb {
+class LogicalDelete;
+class MerutableCatalog;
+
+//! DELETE: the keys of the rows that were found. Counts each row once, however often a join brought it.
+class MerutableDelete : public MeruWriteOperator {
+  public:
+	MerutableDelete(PhysicalPlan &plan, LogicalDelete &op, MerutableCatalog &catalog, const MeruTable &table);
+
+	string GetName() const override;
+
+  protected:
+	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
+	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
+					   DataChunk &input) const override;
+	void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const override;
+
+  private:
+	MerutableCatalog &catalog;
+	//! Where the chunks from below have the key's columns.
+	vector<idx_t> key_places;
+	//! Whether a row can come more than once.
+	bool may_repeat;
+};
+
+} // namespace duckdb

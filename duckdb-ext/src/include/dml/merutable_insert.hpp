@@ -1,0 +1,23 @@
+#pragma once
+
+#include "dml/write_operator.hpp"
+
+namespace duckdb {
+class MerutableCatalog;
+
+//! INSERT: rows of all columns, put as part of the transaction. A row of an existing key replaces it.
+class MerutableInsert : public MeruWriteOperator {
+  public:
+	MerutableInsert(PhysicalPlan &plan, vector<LogicalType> types, MerutableCatalog &catalog, const MeruTable &table,
+					idx_t estimated_cardinality);
+
+	string GetName() const override;
+
+  protected:
+	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
+
+  private:
+	MerutableCatalog &catalog;
+};
+
+} // namespace duckdb
