@@ -185,7 +185,8 @@ static int stream_get_schema(struct ArrowArrayStream *stream, struct ArrowSchema
 	struct stream *s = stream->private_data;
 	memset(out, 0, sizeof *out);
 	forget_error(s);
-	int status = capi_forked ? capi_refuse_forked(&s->error) : merugo_stream_schema(s->handle, out, (uintptr_t *)&s->error);
+	int status =
+		capi_forked ? capi_refuse_forked(&s->error) : merugo_stream_schema(s->handle, out, (uintptr_t *)&s->error);
 	return errno_of(status);
 }
 
@@ -193,7 +194,8 @@ static int stream_get_next(struct ArrowArrayStream *stream, struct ArrowArray *o
 	struct stream *s = stream->private_data;
 	memset(out, 0, sizeof *out);
 	forget_error(s);
-	int status = capi_forked ? capi_refuse_forked(&s->error) : merugo_stream_next(s->handle, out, (uintptr_t *)&s->error);
+	int status =
+		capi_forked ? capi_refuse_forked(&s->error) : merugo_stream_next(s->handle, out, (uintptr_t *)&s->error);
 	return errno_of(status);
 }
 

@@ -39,8 +39,8 @@ void capi_buffer_free(void *buffer);
 /* Calls the release callback of an array that has one; takes NULL. */
 void capi_array_release(struct ArrowArray *array);
 /* Copies the tree of a borrowed schema into *out so that releasing the copy leaves the original alone: the structs are
- * new, the strings are borrowed, no struct has a release callback. Free it with capi_schema_copy_free(). Returns NULL, or
- * what is wrong with the schema. */
+ * new, the strings are borrowed, no struct has a release callback. Free it with capi_schema_copy_free(). Returns NULL,
+ * or what is wrong with the schema. */
 const char *capi_schema_copy(const struct ArrowSchema *schema, struct ArrowSchema *out);
 void capi_schema_copy_free(struct ArrowSchema *copy);
 /* Make the release callbacks of an exported struct and its children do nothing in a forked child. */
@@ -51,6 +51,8 @@ int capi_stream_new(uintptr_t handle, struct ArrowArrayStream *out);
 
 /* ---- callbacks ---- */
 
-static inline int capi_ask_interrupt(MeruInterruptFn interrupt, uintptr_t ctx) { return interrupt((void *)ctx); }
+static inline int capi_ask_interrupt(MeruInterruptFn interrupt, uintptr_t ctx) {
+	return interrupt((void *)ctx);
+}
 
 #endif

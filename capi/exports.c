@@ -6,13 +6,13 @@
 
 /* An out parameter as its Go half takes it: Go writes addresses of C memory there as integers, so that its garbage
  * collector never looks at what the caller's memory held before. */
-#define OUT(p) ((uintptr_t *)(p))
+#define OUT(p)    ((uintptr_t *)(p))
 #define HANDLE(h) ((uintptr_t)(h))
-#define REFUSE_FORKED(err)                                                                                              \
-	do {                                                                                                                \
-		if (capi_forked) {                                                                                              \
-			return capi_refuse_forked(err);                                                                             \
-		}                                                                                                               \
+#define REFUSE_FORKED(err)                                                                                             \
+	do {                                                                                                               \
+		if (capi_forked) {                                                                                             \
+			return capi_refuse_forked(err);                                                                            \
+		}                                                                                                              \
 	} while (0)
 
 /* ---- opening and closing ---- */
@@ -97,7 +97,7 @@ int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, int *found,
 }
 
 int meru_scan(const MeruHandle *db, const MeruValue *start, uintptr_t start_count, const MeruValue *end,
-              uintptr_t end_count, MeruScanResult **result, char **err) {
+			  uintptr_t end_count, MeruScanResult **result, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_scan(HANDLE(db), (MeruValue *)start, start_count, (MeruValue *)end, end_count, OUT(result), OUT(err));
 }
@@ -137,13 +137,21 @@ int meru_manifest_info(MeruRuntime *runtime, const char *path, MeruManifestInfo 
 
 /* ---- freeing: C memory only, so these work in a forked child too ---- */
 
-void meru_row_free(MeruRow *row) { capi_object_free(row); }
+void meru_row_free(MeruRow *row) {
+	capi_object_free(row);
+}
 
-void meru_scan_result_free(MeruScanResult *result) { capi_object_free(result); }
+void meru_scan_result_free(MeruScanResult *result) {
+	capi_object_free(result);
+}
 
-void meru_manifest_info_free(MeruManifestInfo *info) { capi_object_free(info); }
+void meru_manifest_info_free(MeruManifestInfo *info) {
+	capi_object_free(info);
+}
 
-void meru_free_string(char *string) { free(string); }
+void meru_free_string(char *string) {
+	free(string);
+}
 
 /* ---- the runtime of the first generation ---- */
 
@@ -162,7 +170,9 @@ MeruRuntime *meru_runtime_new(uintptr_t threads, char **err) {
 	return (MeruRuntime *)&the_runtime;
 }
 
-void meru_runtime_free(MeruRuntime *runtime) { (void)runtime; }
+void meru_runtime_free(MeruRuntime *runtime) {
+	(void)runtime;
+}
 
 /* ---- versions ---- */
 
@@ -178,11 +188,15 @@ const char *meru_version(void) {
 	return known;
 }
 
-uint32_t meru_abi_version(void) { return MERU_ABI_MAJOR * 65536u + MERU_ABI_MINOR; }
+uint32_t meru_abi_version(void) {
+	return MERU_ABI_MAJOR * 65536u + MERU_ABI_MINOR;
+}
 
 /* ---- options ---- */
 
-MeruOptions *meru_options_new(void) { return capi_forked ? NULL : (MeruOptions *)merugo_options_new(); }
+MeruOptions *meru_options_new(void) {
+	return capi_forked ? NULL : (MeruOptions *)merugo_options_new();
+}
 
 void meru_options_free(MeruOptions *options) {
 	if (options && !capi_forked) {
@@ -298,7 +312,8 @@ void meru_write_free(MeruWrite *write) {
 	}
 }
 
-int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq, char **err) {
+int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq,
+				   char **err) {
 	if (capi_forked) {
 		capi_array_release(rows);
 		return capi_refuse_forked(err);
@@ -335,19 +350,19 @@ int meru_snapshot_file(const MeruSnapshot *snapshot, uintptr_t index, MeruFileIn
 }
 
 int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions, uintptr_t *count,
-                          char **err) {
+						  char **err) {
 	REFUSE_FORKED(err);
 	return merugo_snapshot_deletes(HANDLE(snapshot), index, OUT(positions), count, OUT(err));
 }
 
 int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count,
-                          struct ArrowArrayStream *out, char **err) {
+						  struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_snapshot_overlay(HANDLE(snapshot), (uint32_t *)columns, column_count, out, OUT(err));
 }
 
-int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema, int *found,
-                      struct ArrowArray *out, char **err) {
+int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
+					  int *found, struct ArrowArray *out, char **err) {
 	if (capi_forked) {
 		capi_array_release(key);
 		return capi_refuse_forked(err);
@@ -356,7 +371,8 @@ int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, cons
 }
 
 int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
-                    uintptr_t column_count, struct ArrowArrayStream *out, char **err) {
+					uintptr_t column_count, struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
-	return merugo_scan_arrow(HANDLE(snapshot), (MeruScanRange *)range, (uint32_t *)columns, column_count, out, OUT(err));
+	return merugo_scan_arrow(HANDLE(snapshot), (MeruScanRange *)range, (uint32_t *)columns, column_count, out,
+							 OUT(err));
 }

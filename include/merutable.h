@@ -75,30 +75,30 @@ typedef enum MeruColumnType {
 	MeruColumnType_TimestampTz = 23,  /* v_int64: microseconds, UTC */
 	MeruColumnType_Interval = 24,     /* v_interval */
 	MeruColumnType_Uuid = 25,         /* v_uuid: 16 bytes as printed */
-	MeruColumnType_Bit = 26,          /* v_bytes: one byte with the count of padding bits, then the bits, padded with 1s */
-	MeruColumnType_Enum = 27          /* v_uint64: the index of the label */
+	MeruColumnType_Bit = 26, /* v_bytes: one byte with the count of padding bits, then the bits, padded with 1s */
+	MeruColumnType_Enum = 27 /* v_uint64: the index of the label */
 } MeruColumnType;
 
 /* Status codes: the kind of an error, which is stable; the message is for people. Never renumbered. */
 typedef enum MeruStatus {
 	MeruStatus_Ok = 0,
-	MeruStatus_ErrIo = 1,              /* the file system said no */
-	MeruStatus_ErrCorruption = 2,      /* stored bytes are damaged; the message names file and offset */
-	MeruStatus_ErrSchemaMismatch = 3,  /* the given schema or values do not fit the table's */
-	MeruStatus_ErrNotFound = 4,        /* no database or table there */
-	MeruStatus_ErrInvalidArg = 5,      /* an argument is out of its domain */
-	MeruStatus_ErrReadOnly = 6,        /* a write through a read-only handle */
-	MeruStatus_ErrClosed = 7,          /* a write after meru_close() */
-	MeruStatus_ErrObjectStore = 8,     /* the object store said no */
-	MeruStatus_ErrParquet = 9,         /* a data file cannot be read or written as Parquet */
-	MeruStatus_ErrAlreadyExists = 10,  /* the table exists already */
-	MeruStatus_ErrLocked = 11,         /* another process writes to the directory; the message names it */
-	MeruStatus_ErrConflict = 12,       /* lost against a concurrent writer */
-	MeruStatus_ErrNoSpace = 13,        /* disk or quota full */
-	MeruStatus_ErrCancelled = 14,      /* the caller's interrupt callback asked for it */
-	MeruStatus_ErrTimeout = 15,        /* a bound on time was hit */
-	MeruStatus_ErrUnsupported = 16,    /* not possible in this version or process */
-	MeruStatus_ErrUnknown = 99         /* an internal error, with its trace */
+	MeruStatus_ErrIo = 1,             /* the file system said no */
+	MeruStatus_ErrCorruption = 2,     /* stored bytes are damaged; the message names file and offset */
+	MeruStatus_ErrSchemaMismatch = 3, /* the given schema or values do not fit the table's */
+	MeruStatus_ErrNotFound = 4,       /* no database or table there */
+	MeruStatus_ErrInvalidArg = 5,     /* an argument is out of its domain */
+	MeruStatus_ErrReadOnly = 6,       /* a write through a read-only handle */
+	MeruStatus_ErrClosed = 7,         /* a write after meru_close() */
+	MeruStatus_ErrObjectStore = 8,    /* the object store said no */
+	MeruStatus_ErrParquet = 9,        /* a data file cannot be read or written as Parquet */
+	MeruStatus_ErrAlreadyExists = 10, /* the table exists already */
+	MeruStatus_ErrLocked = 11,        /* another process writes to the directory; the message names it */
+	MeruStatus_ErrConflict = 12,      /* lost against a concurrent writer */
+	MeruStatus_ErrNoSpace = 13,       /* disk or quota full */
+	MeruStatus_ErrCancelled = 14,     /* the caller's interrupt callback asked for it */
+	MeruStatus_ErrTimeout = 15,       /* a bound on time was hit */
+	MeruStatus_ErrUnsupported = 16,   /* not possible in this version or process */
+	MeruStatus_ErrUnknown = 99        /* an internal error, with its trace */
 } MeruStatus;
 
 /* Borrowed bytes. data may be NULL when len is 0. */
@@ -264,7 +264,7 @@ MERU_API int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, in
  * key's columns; NULL (or count 0) is open. Materialises the result: use meru_scan_arrow() for much data. *result is
  * freed by meru_scan_result_free(). */
 MERU_API int meru_scan(const MeruHandle *db, const MeruValue *start, uintptr_t start_count, const MeruValue *end,
-                       uintptr_t end_count, MeruScanResult **result, char **err);
+					   uintptr_t end_count, MeruScanResult **result, char **err);
 
 /* Writes the memtable to data files and commits them. */
 MERU_API int meru_flush(MeruHandle *db, char **err);
@@ -339,13 +339,13 @@ typedef struct MeruTableSchema MeruTableSchema;
 typedef struct MeruColumnInfo {
 	const char *name;
 	MeruColumnType type;
-	int32_t precision;        /* Decimal: digits */
-	int32_t scale;            /* Decimal: digits after the point */
-	int32_t fixed_byte_len;   /* FixedLenBytes: the length */
-	int32_t field_id;         /* stable for the life of the table; in the data files too */
-	int32_t key_position;     /* place in the primary key, from 0; -1: not in the key */
+	int32_t precision;      /* Decimal: digits */
+	int32_t scale;          /* Decimal: digits after the point */
+	int32_t fixed_byte_len; /* FixedLenBytes: the length */
+	int32_t field_id;       /* stable for the life of the table; in the data files too */
+	int32_t key_position;   /* place in the primary key, from 0; -1: not in the key */
 	uint8_t nullable;
-	const char *default_sql;  /* the DEFAULT as SQL text; NULL: none */
+	const char *default_sql;   /* the DEFAULT as SQL text; NULL: none */
 	const char *const *labels; /* Enum: the labels, in order */
 	uintptr_t label_count;
 } MeruColumnInfo;
@@ -358,7 +358,8 @@ MERU_API int meru_table_schema_add_column(MeruTableSchema *schema, const MeruCol
 MERU_API int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, char **err);
 MERU_API const char *meru_table_schema_name(const MeruTableSchema *schema);
 MERU_API uintptr_t meru_table_schema_column_count(const MeruTableSchema *schema);
-MERU_API int meru_table_schema_column(const MeruTableSchema *schema, uintptr_t column_index, MeruColumnInfo *info, char **err);
+MERU_API int meru_table_schema_column(const MeruTableSchema *schema, uintptr_t column_index, MeruColumnInfo *info,
+									  char **err);
 MERU_API uintptr_t meru_table_schema_key_count(const MeruTableSchema *schema);
 /* The index of the column that is part key_position of the key. UINTPTR_MAX when out of range. */
 MERU_API uintptr_t meru_table_schema_key_column(const MeruTableSchema *schema, uintptr_t key_position);
@@ -382,7 +383,8 @@ MERU_API uint64_t meru_state_version(const MeruHandle *db);
 typedef int (*MeruInterruptFn)(void *ctx);
 
 /* One atomic change of any size: small ones go through the log, large ones straight to data files; in both cases all
- * becomes visible at once. Later rows win over earlier ones of the same key. A write is used by one thread at a time. */
+ * becomes visible at once. Later rows win over earlier ones of the same key. A write is used by one thread at a time.
+ */
 typedef struct MeruWrite MeruWrite;
 MERU_API int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err);
 /* interrupt may be NULL; it is called on the thread that calls into the write. */
@@ -390,9 +392,11 @@ MERU_API void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interru
 /* Adds rows: a struct array whose children are all columns in order, in the types of meru_arrow_schema(). Takes the
  * array (it is released also on error) and leaves the schema to the caller. After an error the write can only be
  * freed. */
-MERU_API int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema, char **err);
+MERU_API int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema,
+								  char **err);
 /* Adds deletions: a struct array whose children are the key columns in key order. Ownership as above. */
-MERU_API int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema, char **err);
+MERU_API int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema,
+									 char **err);
 /* Commits: durable and visible when it returns Ok. On an error nothing was written. *seq (may be NULL) as in
  * meru_put_batch(). The write is used up; free it. */
 MERU_API int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err);
@@ -400,7 +404,8 @@ MERU_API int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err);
 MERU_API void meru_write_free(MeruWrite *write);
 
 /* begin, put, commit in one: upserts the rows of one array atomically. */
-MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq, char **err);
+MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq,
+							char **err);
 
 /* ------------------------------------------------------------------------------------------------------------------
  * Snapshots and scans
@@ -411,11 +416,12 @@ MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struc
 typedef struct MeruSnapshot MeruSnapshot;
 
 typedef struct MeruSnapshotInfo {
-	int64_t version;       /* the manifest's number */
-	uint64_t seq;          /* the newest row visible */
+	int64_t version; /* the manifest's number */
+	uint64_t seq;    /* the newest row visible */
 	uint64_t file_count;
-	uint64_t live_rows;    /* live rows of the files, and in memory: exact where memory_rows is 0, else never too few */
-	uint64_t memory_rows;  /* row versions and deletions only in memory: 0 is exact, else no fewer than the overlay has */
+	uint64_t live_rows; /* live rows of the files, and in memory: exact where memory_rows is 0, else never too few */
+	uint64_t
+		memory_rows; /* row versions and deletions only in memory: 0 is exact, else no fewer than the overlay has */
 } MeruSnapshotInfo;
 
 typedef struct MeruFileInfo {
@@ -436,16 +442,19 @@ MERU_API void meru_snapshot_release(MeruSnapshot *snapshot);
 MERU_API int meru_snapshot_info(const MeruSnapshot *snapshot, MeruSnapshotInfo *info, char **err);
 MERU_API int meru_snapshot_schema(const MeruSnapshot *snapshot, MeruTableSchema **schema, char **err);
 MERU_API int meru_snapshot_file(const MeruSnapshot *snapshot, uintptr_t index, MeruFileInfo *info, char **err);
-/* The positions (row numbers in the file, ascending) that are not visible in this snapshot: its deletion vector, and the
- * rows that rows in memory supersede. *positions belongs to the snapshot. */
-MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions, uintptr_t *count, char **err);
+/* The positions (row numbers in the file, ascending) that are not visible in this snapshot: its deletion vector, and
+ * the rows that rows in memory supersede. *positions belongs to the snapshot. */
+MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions,
+								   uintptr_t *count, char **err);
 /* The live rows that are only in memory, in key order, as a stream of struct arrays of at most 16,384 rows: the columns
  * asked for, in that order (columns NULL: all). A stream may outlive the snapshot's release. Streams are for one thread
  * at a time. */
-MERU_API int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count, struct ArrowArrayStream *out, char **err);
-/* Looks up one key, given as a struct array of one row with the key columns in key order (taken, as above). Found: *found
- * 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
-MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema, int *found, struct ArrowArray *out, char **err);
+MERU_API int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count,
+								   struct ArrowArrayStream *out, char **err);
+/* Looks up one key, given as a struct array of one row with the key columns in key order (taken, as above). Found:
+ * *found 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
+MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
+							   int *found, struct ArrowArray *out, char **err);
 
 /* A range of keys for meru_scan_arrow(): a zeroed struct is the whole table. */
 typedef struct MeruScanRange {
@@ -458,7 +467,8 @@ typedef struct MeruScanRange {
 	uint64_t limit; /* 0: none */
 } MeruScanRange;
 /* Rows of a key range in key order, as a stream of struct arrays of at most 65,536 rows. range may be NULL. */
-MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns, uintptr_t column_count, struct ArrowArrayStream *out, char **err);
+MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
+							 uintptr_t column_count, struct ArrowArrayStream *out, char **err);
 
 /* The Arrow types in which rows go in and out, as a struct schema of all columns. Types of Arrow's own where it has
  * them; else: Int128 and Interval are w:16 (big-endian, each integer with its sign bit flipped; Interval: months, days,

@@ -10,7 +10,7 @@
 #ifdef __cplusplus /* C++ hosts have several files */
 #define CHECK_SHARED inline
 #else
-#define CHECK_SHARED static
+#define CHECK_SHARED static __attribute__((unused))
 #endif
 
 CHECK_SHARED const char *check_host = "?";

@@ -13,7 +13,7 @@
 namespace arrow_kit {
 
 // Releases of arrays made here: of whole trees, and of schemas.
-inline std::atomic<int> arrays_released {0}, schemas_released {0};
+inline std::atomic<int> arrays_released{0}, schemas_released{0};
 
 // One array under construction, and what its ArrowArray points to once it is out.
 struct Node {
@@ -59,8 +59,16 @@ inline void Export(Node node, ArrowArray *out, bool top = true) {
 		Export(std::move(c), held->children.back().get(), false);
 		held->child_pointers.push_back(held->children.back().get());
 	}
-	*out = ArrowArray {n.length, n.null_count, n.offset, int64_t(n.buffers.size()), int64_t(held->child_pointers.size()),
-	                   held->buffers.data(), held->child_pointers.data(), nullptr, ReleaseArray, held};
+	*out = ArrowArray{n.length,
+					  n.null_count,
+					  n.offset,
+					  int64_t(n.buffers.size()),
+					  int64_t(held->child_pointers.size()),
+					  held->buffers.data(),
+					  held->child_pointers.data(),
+					  nullptr,
+					  ReleaseArray,
+					  held};
 }
 
 inline std::vector<uint8_t> Bitmap(const std::vector<bool> &bits) {
@@ -86,7 +94,8 @@ inline Node WithValidity(size_t n, const std::vector<bool> &valid) {
 	return node;
 }
 
-template <class T> Node Fixed(const std::vector<T> &values, const std::vector<bool> &valid = {}) {
+template <class T>
+Node Fixed(const std::vector<T> &values, const std::vector<bool> &valid = {}) {
 	Node node = WithValidity(values.size(), valid);
 	std::vector<uint8_t> data(values.size() * sizeof(T) + 1);
 	if (!values.empty()) {
@@ -104,9 +113,10 @@ inline Node Bools(const std::vector<bool> &values, const std::vector<bool> &vali
 	return node;
 }
 
-template <class Offset> Node Strings(const std::vector<std::string> &values, const std::vector<bool> &valid = {}) {
+template <class Offset>
+Node Strings(const std::vector<std::string> &values, const std::vector<bool> &valid = {}) {
 	Node node = WithValidity(values.size(), valid);
-	std::vector<Offset> offsets {0};
+	std::vector<Offset> offsets{0};
 	std::string data;
 	for (auto &v : values) {
 		data += v;
@@ -153,7 +163,7 @@ inline void MakeSchema(const std::vector<std::pair<std::string, std::string>> &c
 	held->texts.reserve(columns.size() * 2);
 	for (auto &c : columns) {
 		auto child = std::make_unique<ArrowSchema>();
-		*child = ArrowSchema {};
+		*child = ArrowSchema{};
 		held->texts.push_back(c.first);
 		child->name = held->texts.back().c_str();
 		held->texts.push_back(c.second);
@@ -163,7 +173,8 @@ inline void MakeSchema(const std::vector<std::pair<std::string, std::string>> &c
 		held->pointers.push_back(child.get());
 		held->children.push_back(std::move(child));
 	}
-	*out = ArrowSchema {"+s", "", nullptr, 0, int64_t(columns.size()), held->pointers.data(), nullptr, ReleaseSchema, held};
+	*out =
+		ArrowSchema{"+s", "", nullptr, 0, int64_t(columns.size()), held->pointers.data(), nullptr, ReleaseSchema, held};
 }
 
 // ---- reading ----
@@ -174,7 +185,8 @@ inline bool IsValid(const ArrowArray &a, int64_t i) {
 	return !bits || bits[i / 8] >> (i % 8) & 1;
 }
 
-template <class T> T At(const ArrowArray &a, int64_t i) {
+template <class T>
+T At(const ArrowArray &a, int64_t i) {
 	T v;
 	memcpy(&v, static_cast<const uint8_t *>(a.buffers[1]) + (i + a.offset) * sizeof(T), sizeof(T));
 	return v;

@@ -34,7 +34,8 @@ bool SameValue(const MeruValue &a, const MeruValue &b) {
 	case MeruColumnType_Utf8:
 	case MeruColumnType_Bit:
 		return a.inner.v_bytes.len == b.inner.v_bytes.len &&
-		       (a.inner.v_bytes.len == 0 || memcmp(a.inner.v_bytes.data, b.inner.v_bytes.data, a.inner.v_bytes.len) == 0);
+			   (a.inner.v_bytes.len == 0 ||
+				memcmp(a.inner.v_bytes.data, b.inner.v_bytes.data, a.inner.v_bytes.len) == 0);
 	default:
 		return a.inner.v_int64 == b.inner.v_int64;
 	}
@@ -44,7 +45,7 @@ MeruTableSchema *BuildSchema(const char *table, const std::vector<Col> &columns,
 	auto schema = meru_table_schema_new(table);
 	CHECK(schema, "meru_table_schema_new(%s)", table);
 	for (auto &c : columns) {
-		MeruColumnInfo info {};
+		MeruColumnInfo info{};
 		info.name = c.name;
 		info.type = c.type;
 		info.precision = c.precision;
@@ -75,7 +76,8 @@ MeruHandle *Open(const std::string &path, const std::vector<const char *> &optio
 
 MeruHandle *OpenSimple(const std::string &name, const std::vector<const char *> &options) {
 	auto db = Open(In(name), options);
-	auto schema = BuildSchema("simple", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
+	auto schema = BuildSchema(
+		"simple", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
 	OK(meru_create_table(db, schema, &err));
 	meru_table_schema_free(schema);
 	return db;
@@ -83,7 +85,7 @@ MeruHandle *OpenSimple(const std::string &name, const std::vector<const char *> 
 
 void PutSimple(MeruHandle *db, int64_t id, const char *s, double d) {
 	MeruValue f[3] = {I64(id), Text(s), Dbl(d)};
-	MeruRow row {f, 3};
+	MeruRow row{f, 3};
 	OK(meru_put(db, &row, nullptr, &err));
 }
 
@@ -100,7 +102,7 @@ Node SimpleRows(int64_t first, int64_t n) {
 }
 
 ArrowSchema SchemaOf(MeruHandle *db) {
-	ArrowSchema out {};
+	ArrowSchema out{};
 	MeruTableSchema *schema = nullptr;
 	OK(meru_table_schema_get(db, &schema, &err));
 	OK(meru_arrow_schema(schema, &out, &err));
@@ -111,7 +113,7 @@ ArrowSchema SchemaOf(MeruHandle *db) {
 int64_t CountRows(MeruHandle *db) {
 	MeruSnapshot *snap = nullptr;
 	OK(meru_snapshot_acquire(db, &snap, &err));
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	uint32_t none = 0;
 	OK(meru_scan_arrow(snap, nullptr, &none, 0, &stream, &err));
 	meru_snapshot_release(snap);
@@ -121,7 +123,7 @@ int64_t CountRows(MeruHandle *db) {
 int64_t Drain(ArrowArrayStream &stream, const std::function<void(const ArrowArray &)> &fn, int64_t batch_max) {
 	int64_t rows = 0;
 	for (;;) {
-		ArrowArray a {};
+		ArrowArray a{};
 		int status = stream.get_next(&stream, &a);
 		if (status != 0) {
 			CHECK(false, "get_next: %d: %s", status, stream.get_last_error(&stream));

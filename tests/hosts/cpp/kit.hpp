@@ -15,7 +15,9 @@ using namespace arrow_kit;
 
 extern std::string test_dir;
 
-inline std::string In(const std::string &name) { return test_dir + "/" + name; }
+inline std::string In(const std::string &name) {
+	return test_dir + "/" + name;
+}
 
 // Expects a status from a call that ends with `&err`; returns the message.
 #define EXPECT(status, call)                                                                                           \
@@ -32,17 +34,17 @@ inline std::string In(const std::string &name) { return test_dir + "/" + name; }
 		char *err = nullptr;                                                                                           \
 		int status_ = (call);                                                                                          \
 		CHECK(status_ == (status), "status %d: %s", status_, err ? err : "no message");                                \
-		CHECK(err && strstr(err, about), "the message does not name %s: %s", about, err ? err : "NULL");               \
+		CHECK(err &&strstr(err, about), "the message does not name %s: %s", about, err ? err : "NULL");                \
 		meru_free_string(err);                                                                                         \
 	} while (0)
 
 inline MeruValue Null() {
-	MeruValue v {};
+	MeruValue v{};
 	v.is_null = 1;
 	return v;
 }
 inline MeruValue Value(MeruColumnType t) {
-	MeruValue v {};
+	MeruValue v{};
 	v.tag = t;
 	return v;
 }
@@ -111,7 +113,8 @@ ArrowSchema SchemaOf(MeruHandle *db);
 int64_t CountRows(MeruHandle *db);
 
 // What a stream held: calls fn for each batch; returns the number of rows, -1 after an error. Releases the stream.
-int64_t Drain(ArrowArrayStream &stream, const std::function<void(const ArrowArray &)> &fn = nullptr, int64_t batch_max = 0);
+int64_t Drain(ArrowArrayStream &stream, const std::function<void(const ArrowArray &)> &fn = nullptr,
+			  int64_t batch_max = 0);
 
 // A number out of the JSON of meru_stats_json(), -1 where there is none.
 long long Stat(MeruHandle *db, const char *name);

@@ -19,8 +19,8 @@ void Threads() {
 	for (int i = 0; i < accounts; i++) {
 		PutSimple(db, i, "account", 100);
 	}
-	std::atomic<bool> stop {false};
-	std::atomic<int> wrong {0}, errors {0};
+	std::atomic<bool> stop{false};
+	std::atomic<int> wrong{0}, errors{0};
 	auto sum = [&](MeruHandle *from) {
 		MeruSnapshot *s = nullptr;
 		if (meru_snapshot_acquire(from, &s, nullptr)) {
@@ -29,12 +29,12 @@ void Threads() {
 		}
 		MeruValue upper = I64(accounts);
 		MeruScanRange range = {nullptr, 0, 0, &upper, 1, 1, 0};
-		ArrowArrayStream stream {};
+		ArrowArrayStream stream{};
 		if (meru_scan_arrow(s, &range, nullptr, 0, &stream, nullptr)) {
 			errors++;
 		} else {
 			double total = 0;
-			ArrowArray a {};
+			ArrowArray a{};
 			while (stream.get_next(&stream, &a) == 0 && a.release) {
 				for (int64_t i = 0; i < a.length; i++) {
 					total += At<double>(*a.children[2], i);
@@ -58,7 +58,8 @@ void Threads() {
 			}
 			balance[a] -= 1;
 			balance[b] += 1;
-			MeruValue f[2][3] = {{I64(a), Text("account"), Dbl(balance[a])}, {I64(b), Text("account"), Dbl(balance[b])}};
+			MeruValue f[2][3] = {{I64(a), Text("account"), Dbl(balance[a])},
+								 {I64(b), Text("account"), Dbl(balance[b])}};
 			MeruRow rows[2] = {{f[0], 3}, {f[1], 3}};
 			errors += meru_put_batch(db, rows, 2, nullptr, nullptr) != 0;
 		}
@@ -132,31 +133,33 @@ void ForkedChild() {
 	OK(meru_snapshot_acquire(db, &snap, &err));
 	OK(meru_write_begin(db, &w, &err));
 	OK(meru_table_schema_get(db, &schema, &err));
-	ArrowArrayStream stream {}, fresh {};
+	ArrowArrayStream stream{}, fresh{};
 	OK(meru_scan_arrow(snap, nullptr, nullptr, 0, &stream, &err));
 	OK(meru_scan_arrow(snap, nullptr, nullptr, 0, &fresh, &err));
-	ArrowArray batch {};
+	ArrowArray batch{};
 	CHECK(stream.get_next(&stream, &batch) == 0 && batch.release, "batch");
 	int status = InChild([&] {
 		const int no = MeruStatus_ErrUnsupported;
 		int bad = 0;
-		auto expect = [&](int got) { bad += got != no; };
+		auto expect = [&](int got) {
+			bad += got != no;
+		};
 		MeruHandle *h = nullptr;
-		MeruOpenOptions opts {};
+		MeruOpenOptions opts{};
 		MeruValue v = I64(1), f[3] = {I64(1), Text("x"), Dbl(1)};
 		MeruRow row = {f, 3}, *got = nullptr;
 		MeruScanResult *result = nullptr;
 		MeruManifestInfo *info = nullptr;
-		MeruStats stats {};
-		MeruColumnInfo column {};
+		MeruStats stats{};
+		MeruColumnInfo column{};
 		MeruSnapshot *s = nullptr;
-		MeruSnapshotInfo si {};
-		MeruFileInfo fi {};
+		MeruSnapshotInfo si{};
+		MeruFileInfo fi{};
 		MeruWrite *w2 = nullptr;
 		MeruTableSchema *ts = nullptr;
-		ArrowSchema as {};
-		ArrowArrayStream st {};
-		ArrowArray one {};
+		ArrowSchema as{};
+		ArrowArrayStream st{};
+		ArrowArray one{};
 		const uint32_t *positions;
 		uintptr_t count;
 		int found;
@@ -209,7 +212,7 @@ void ForkedChild() {
 		expect(meru_arrow_schema(schema, &as, nullptr));
 		expect(meru_close(db, nullptr));
 		bad += meru_state_version(db) != 0 || meru_catalog_path(db) || meru_is_closed(db) != 1 || meru_options_new() ||
-		       meru_table_schema_new("x") || meru_table_schema_name(schema) || meru_runtime_new(1, nullptr);
+			   meru_table_schema_new("x") || meru_table_schema_name(schema) || meru_runtime_new(1, nullptr);
 		bad += meru_abi_version() != MERU_ABI_MAJOR * 65536u + MERU_ABI_MINOR || !meru_version();
 		bad += fresh.get_next(&fresh, &one) == 0 || !fresh.get_last_error(&fresh);
 		bad += fresh.get_schema(&fresh, &as) == 0;
@@ -242,7 +245,7 @@ void ForkedChild() {
 // Forks while other threads are in the engine, where entering Go in the child would hang.
 void ForkUnderLoad() {
 	auto db = OpenSimple("fork-load", {"durability", "os"});
-	std::atomic<bool> stop {false};
+	std::atomic<bool> stop{false};
 	std::vector<std::thread> threads;
 	for (int t = 0; t < 4; t++) {
 		threads.emplace_back([&, t] {
@@ -293,13 +296,14 @@ const std::vector<const char *> frugal = {"retain_versions", "1", "gc_grace_secs
 // The table is made anew each time: files that pile up are no leak.
 void OneRound(int i) {
 	auto db = Open(In("rounds"), frugal);
-	auto table = BuildSchema("simple", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
+	auto table = BuildSchema(
+		"simple", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
 	OK(meru_drop_table(db, &err));
 	OK(meru_create_table(db, table, &err));
 	meru_table_schema_free(table);
 	PutSimple(db, i % 50, "round", i);
 	auto schema = SchemaOf(db);
-	ArrowArray rows {};
+	ArrowArray rows{};
 	Export(SimpleRows(0, 100), &rows);
 	OK(meru_put_arrow(db, &rows, &schema, nullptr, &err));
 	Release(schema);
@@ -342,9 +346,9 @@ void OverTime() {
 	CHECK(OpenFiles() == files, "%d open files, %d before", OpenFiles(), files);
 	db = Open(In("rounds"));
 	CHECK(Stat(db, "database") == 1 && Stat(db, "snapshot") == 0 && Stat(db, "stream") == 0 && Stat(db, "write") == 0 &&
-	          Stat(db, "options") == 0 && Stat(db, "tableSchema") == 0,
-	      "handles left open: %lld databases, %lld snapshots, %lld streams", Stat(db, "database"), Stat(db, "snapshot"),
-	      Stat(db, "stream"));
+			  Stat(db, "openOptions") == 0 && Stat(db, "tableSchema") == 0,
+		  "handles left open: %lld databases, %lld snapshots, %lld streams", Stat(db, "database"), Stat(db, "snapshot"),
+		  Stat(db, "stream"));
 	OK(meru_close_free(db, &err));
 	OK(meru_reader_cache_set(8, &err));
 }
@@ -370,8 +374,8 @@ void DiskFull(const std::string &mount_point) {
 			break;
 		}
 	}
-	CHECK(status == MeruStatus_ErrNoSpace && err && strstr(err, mount_point.c_str()), "status %d after %lld rows: %s", status,
-	      (long long)written, err ? err : "NULL");
+	CHECK(status == MeruStatus_ErrNoSpace && err && strstr(err, mount_point.c_str()), "status %d after %lld rows: %s",
+		  status, (long long)written, err ? err : "NULL");
 	meru_free_string(err);
 	CHECK(CountRows(db) == written, "%lld rows, %lld acknowledged", (long long)CountRows(db), (long long)written);
 	meru_free(db);

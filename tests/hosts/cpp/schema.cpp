@@ -13,18 +13,19 @@ void Versions() {
 void Options() {
 	auto o = meru_options_new();
 	CHECK(o, "options");
-	const char *good[][2] = {{"read_only", "false"},          {"create_if_missing", "true"}, {"durability", "sync"},
-	                         {"durability", "interval"},      {"durability", "os"},          {"sync_interval_ms", "60000"},
-	                         {"memtable_bytes", "4294967296"}, {"max_immutables", "64"},     {"cache_bytes", "0"},
-	                         {"retain_versions", "1000000"},  {"gc_grace_secs", "604800"},   {"wal_dir", "/somewhere"}};
+	const char *good[][2] = {
+		{"read_only", "false"},           {"create_if_missing", "true"}, {"durability", "sync"},
+		{"durability", "interval"},       {"durability", "os"},          {"sync_interval_ms", "60000"},
+		{"memtable_bytes", "4294967296"}, {"max_immutables", "64"},      {"cache_bytes", "0"},
+		{"retain_versions", "1000000"},   {"gc_grace_secs", "604800"},   {"wal_dir", "/somewhere"}};
 	for (auto &g : good) {
 		OK(meru_options_set(o, g[0], g[1], &err));
 	}
-	const char *bad[][2] = {{"read_only", "maybe"},       {"create_if_missing", ""},   {"durability", "never"},
-	                        {"sync_interval_ms", "0"},    {"memtable_bytes", "1"},     {"memtable_bytes", "4294967297"},
-	                        {"max_immutables", "65"},     {"cache_bytes", "-1"},       {"cache_bytes", "1099511627777"},
-	                        {"retain_versions", "0"},     {"gc_grace_secs", "604801"}, {"gc_grace_secs", "1 day"},
-	                        {"no_such_option", "1"}};
+	const char *bad[][2] = {{"read_only", "maybe"},    {"create_if_missing", ""},   {"durability", "never"},
+							{"sync_interval_ms", "0"}, {"memtable_bytes", "1"},     {"memtable_bytes", "4294967297"},
+							{"max_immutables", "65"},  {"cache_bytes", "-1"},       {"cache_bytes", "1099511627777"},
+							{"retain_versions", "0"},  {"gc_grace_secs", "604801"}, {"gc_grace_secs", "1 day"},
+							{"no_such_option", "1"}};
 	for (auto &b : bad) {
 		EXPECT_ABOUT(MeruStatus_ErrInvalidArg, b[0], meru_options_set(o, b[0], b[1], &err));
 	}
@@ -57,10 +58,10 @@ void OptionsWork() {
 	MeruValue v = I64(1);
 	MeruRow row = {&v, 1};
 	OK(meru_put(db, &row, nullptr, &err));
-	MeruStats st {};
+	MeruStats st{};
 	OK(meru_stats(db, &st, &err));
 	CHECK(st.memtable.flush_threshold == 1048576 && st.cache.capacity == 12345678, "threshold %zu, cache %zu",
-	      size_t(st.memtable.flush_threshold), size_t(st.cache.capacity));
+		  size_t(st.memtable.flush_threshold), size_t(st.cache.capacity));
 	CHECK(access(In("opt-wal").c_str(), F_OK) == 0 && access((In("opt") + "/wal").c_str(), F_OK) != 0, "wal_dir");
 	meru_free(db);
 	OK(meru_options_set(o, "read_only", "true", &err));
@@ -80,15 +81,15 @@ void OptionsWork() {
 
 void Builder() {
 	auto s = BuildSchema("t \"quoted\" \xe2\x9c\x93",
-	                     {{"a", MeruColumnType_Int32, true, 0, 0, 0, {}, "41 + 1"},
-	                      {"select", MeruColumnType_Utf8},
-	                      {"d", MeruColumnType_Decimal, true, 18, 3}},
-	                     {1, 0});
+						 {{"a", MeruColumnType_Int32, true, 0, 0, 0, {}, "41 + 1"},
+						  {"select", MeruColumnType_Utf8},
+						  {"d", MeruColumnType_Decimal, true, 18, 3}},
+						 {1, 0});
 	CHECK(std::string(meru_table_schema_name(s)) == "t \"quoted\" \xe2\x9c\x93", "name");
 	CHECK(meru_table_schema_column_count(s) == 3 && meru_table_schema_key_count(s) == 2, "counts");
 	CHECK(meru_table_schema_key_column(s, 0) == 1 && meru_table_schema_key_column(s, 1) == 0, "key order");
 	CHECK(meru_table_schema_key_column(s, 2) == UINTPTR_MAX, "key out of range");
-	MeruColumnInfo info {};
+	MeruColumnInfo info{};
 	OK(meru_table_schema_column(s, 0, &info, &err));
 	CHECK(!info.nullable && info.key_position == 1 && std::string(info.default_sql) == "41 + 1", "column a");
 	OK(meru_table_schema_column(s, 1, &info, &err));
@@ -102,7 +103,7 @@ void Builder() {
 	auto refuse = [&](const char *about, MeruColumnInfo i) {
 		EXPECT_ABOUT(MeruStatus_ErrInvalidArg, about, meru_table_schema_add_column(s, &i, &err));
 	};
-	MeruColumnInfo bad {};
+	MeruColumnInfo bad{};
 	refuse("info.name", bad);
 	bad.name = "x";
 	bad.type = MeruColumnType(28);
@@ -133,8 +134,8 @@ void Builder() {
 	CHECK(!meru_table_schema_name(s) && !meru_table_schema_column_count(s), "a freed schema");
 	CHECK(!meru_table_schema_new(nullptr), "a schema without a name");
 	CHECK(!meru_table_schema_name(nullptr) && !meru_table_schema_key_count(nullptr) &&
-	          meru_table_schema_key_column(nullptr, 0) == UINTPTR_MAX,
-	      "NULL schema");
+			  meru_table_schema_key_column(nullptr, 0) == UINTPTR_MAX,
+		  "NULL schema");
 	meru_table_schema_free(nullptr);
 }
 
@@ -173,7 +174,7 @@ void CreateAndDrop() {
 	OK(meru_drop_table(db, &err));
 	CHECK(meru_state_version(db) != before, "state version at a drop");
 	EXPECT(MeruStatus_ErrNotFound, meru_drop_table(db, &err));
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	OK(meru_scan_arrow(snap, nullptr, nullptr, 0, &stream, &err));
 	CHECK(Drain(stream) == 1, "a snapshot outlives its table");
 	meru_snapshot_release(snap);
@@ -243,9 +244,9 @@ void StaleHandles() {
 	OK(meru_snapshot_acquire(db, &snap, &err));
 	OK(meru_write_begin(db, &w, &err));
 	OK(meru_table_schema_get(db, &schema, &err));
-	MeruSnapshotInfo info {};
+	MeruSnapshotInfo info{};
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "another kind",
-	             meru_snapshot_info(reinterpret_cast<MeruSnapshot *>(w), &info, &err));
+				 meru_snapshot_info(reinterpret_cast<MeruSnapshot *>(w), &info, &err));
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "another kind", meru_flush(reinterpret_cast<MeruHandle *>(snap), &err));
 	int something = 0;
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "db", meru_flush(reinterpret_cast<MeruHandle *>(&something), &err));
@@ -269,6 +270,7 @@ void StaleHandles() {
 	CHECK(meru_state_version(db) == 0 && meru_state_version(nullptr) == 0 && !meru_catalog_path(db), "the silent ones");
 }
 
+#if !defined(__SANITIZE_ADDRESS__) // the sanitizer would stop the program at it
 // A bad address in the caller's structs is an error, not a crash of the host.
 void BadAddresses() {
 	auto db = OpenSimple("address");
@@ -282,6 +284,7 @@ void BadAddresses() {
 	CHECK(CountRows(db) == 1, "it goes on");
 	OK(meru_close_free(db, &err));
 }
+#endif
 
 } // namespace
 

@@ -10,19 +10,19 @@ MeruSnapshot *Acquire(MeruHandle *db) {
 }
 
 MeruSnapshotInfo Info(MeruSnapshot *s) {
-	MeruSnapshotInfo info {};
+	MeruSnapshotInfo info{};
 	OK(meru_snapshot_info(s, &info, &err));
 	return info;
 }
 
 int64_t Scan(MeruSnapshot *s) {
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	OK(meru_scan_arrow(s, nullptr, nullptr, 0, &stream, &err));
 	return Drain(stream, nullptr, 65536);
 }
 
 int64_t Overlay(MeruSnapshot *s) {
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	OK(meru_snapshot_overlay(s, nullptr, 0, &stream, &err));
 	return Drain(stream, nullptr, 16384);
 }
@@ -32,7 +32,7 @@ void CheckCounts(MeruSnapshot *s, int64_t live, int64_t in_memory, const char *w
 	auto info = Info(s);
 	int64_t from_files = 0;
 	for (uint64_t i = 0; i < info.file_count; i++) {
-		MeruFileInfo f {};
+		MeruFileInfo f{};
 		OK(meru_snapshot_file(s, i, &f, &err));
 		const uint32_t *positions = nullptr;
 		uintptr_t count = 0;
@@ -41,7 +41,7 @@ void CheckCounts(MeruSnapshot *s, int64_t live, int64_t in_memory, const char *w
 			CHECK(positions[p] < f.rows && (p == 0 || positions[p] > positions[p - 1]), "position %u", positions[p]);
 		}
 		CHECK(f.deleted == count, "%s: file %d says %llu deleted, has %zu positions", when, int(i),
-		      (unsigned long long)f.deleted, size_t(count));
+			  (unsigned long long)f.deleted, size_t(count));
 		from_files += int64_t(f.rows) - int64_t(count);
 	}
 	CHECK(Overlay(s) == in_memory, "%s: the overlay has %lld rows", when, (long long)Overlay(s));
@@ -49,10 +49,10 @@ void CheckCounts(MeruSnapshot *s, int64_t live, int64_t in_memory, const char *w
 	CHECK(from_files + in_memory == live, "%s: files have %lld live rows", when, (long long)from_files);
 	// Exact without rows in memory, else bounds from above.
 	bool exact = in_memory == 0 && info.memory_rows == 0;
-	CHECK(exact ? int64_t(info.live_rows) == live : int64_t(info.live_rows) >= live, "%s: live_rows %llu, not %lld", when,
-	      (unsigned long long)info.live_rows, (long long)live);
+	CHECK(exact ? int64_t(info.live_rows) == live : int64_t(info.live_rows) >= live, "%s: live_rows %llu, not %lld",
+		  when, (unsigned long long)info.live_rows, (long long)live);
 	CHECK(int64_t(info.memory_rows) >= in_memory, "%s: memory_rows %llu, not %lld", when,
-	      (unsigned long long)info.memory_rows, (long long)in_memory);
+		  (unsigned long long)info.memory_rows, (long long)in_memory);
 }
 
 void CountsAndFiles() {
@@ -89,12 +89,13 @@ void CountsAndFiles() {
 	CheckCounts(s2, 100, 0, "flushed, later");
 	CheckCounts(s3, 100, 20, "overwritten, later");
 	CHECK(Info(s0).seq <= Info(s1).seq && Info(s1).seq < Info(s3).seq && Info(s2).version > 0, "numbers");
-	MeruFileInfo f {}, again {};
+	MeruFileInfo f{}, again{};
 	OK(meru_snapshot_file(s4, 0, &f, &err));
 	OK(meru_snapshot_file(s4, 0, &again, &err));
 	CHECK(f.path && f.path[0] == '/' && f.path == again.path && access(f.path, R_OK) == 0, "path %s", f.path);
 	CHECK(f.size > 0 && f.rows > 0 && f.level >= 0 && f.seq_min <= f.seq_max, "file facts");
-	CHECK(f.key_min.len > 0 && f.key_max.len > 0 && memcmp(f.key_min.data, f.key_max.data, f.key_min.len) <= 0, "key bounds");
+	CHECK(f.key_min.len > 0 && f.key_max.len > 0 && memcmp(f.key_min.data, f.key_max.data, f.key_min.len) <= 0,
+		  "key bounds");
 	uintptr_t count;
 	const uint32_t *positions;
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "index", meru_snapshot_file(s4, 99, &f, &err));
@@ -139,7 +140,7 @@ void StateVersions() {
 
 void Lookups() {
 	auto db = OpenSimple("lookup");
-	ArrowSchema schema {};
+	ArrowSchema schema{};
 	MakeSchema({{"id", "l"}}, &schema);
 	PutSimple(db, 1, "one", 1.5);
 	OK(meru_flush(db, &err));
@@ -147,7 +148,7 @@ void Lookups() {
 	auto s = Acquire(db);
 	PutSimple(db, 3, "three", 3.5);
 	auto get = [&](int64_t id, ArrowArray *out) {
-		ArrowArray key {};
+		ArrowArray key{};
 		Export(Struct({Fixed<int64_t>({id})}, 1), &key);
 		int found = -1;
 		int before = arrays_released;
@@ -156,18 +157,18 @@ void Lookups() {
 		return found;
 	};
 	for (int64_t id : {1, 2}) {
-		ArrowArray row {};
+		ArrowArray row{};
 		CHECK(get(id, &row) == 1 && row.release && row.length == 1 && row.n_children == 3, "row %d", int(id));
 		CHECK(At<int64_t>(*row.children[0], 0) == id && StringAt(*row.children[1], 0) == (id == 1 ? "one" : "two") &&
-		          At<double>(*row.children[2], 0) == double(id) + 0.5,
-		      "values of row %d", int(id));
+				  At<double>(*row.children[2], 0) == double(id) + 0.5,
+			  "values of row %d", int(id));
 		Release(row);
 	}
-	ArrowArray untouched {};
+	ArrowArray untouched{};
 	untouched.length = 77;
 	CHECK(get(3, &untouched) == 0 && untouched.length == 77, "a row of later");
 	CHECK(get(99, &untouched) == 0 && untouched.length == 77, "a key that is not there");
-	ArrowArray key {};
+	ArrowArray key{};
 	int found = -1;
 	Export(Struct({Fixed<int64_t>({1, 2})}, 2), &key);
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "2 rows", meru_snapshot_get(s, &key, &schema, &found, &untouched, &err));
@@ -177,7 +178,8 @@ void Lookups() {
 	Export(Struct({Fixed<int64_t>({1})}, 1), &key);
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "out", meru_snapshot_get(s, &key, &schema, &found, nullptr, &err));
 	Export(Struct({Fixed<int64_t>({1})}, 1), &key);
-	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "snapshot", meru_snapshot_get(nullptr, &key, &schema, &found, &untouched, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "snapshot",
+				 meru_snapshot_get(nullptr, &key, &schema, &found, &untouched, &err));
 	CHECK(!key.release, "taken from a NULL snapshot");
 	Release(schema);
 	meru_snapshot_release(s);
@@ -195,19 +197,19 @@ void StreamsOutlive() {
 		PutSimple(db, i, "memory", i);
 	}
 	auto s = Acquire(db);
-	ArrowArrayStream scan {}, overlay {}, dropped {};
+	ArrowArrayStream scan{}, overlay{}, dropped{};
 	OK(meru_scan_arrow(s, nullptr, nullptr, 0, &scan, &err));
 	OK(meru_snapshot_overlay(s, nullptr, 0, &overlay, &err));
 	OK(meru_scan_arrow(s, nullptr, nullptr, 0, &dropped, &err));
 	meru_snapshot_release(s);
 	OK(meru_drop_table(db, &err));
 	OK(meru_close_free(db, &err));
-	ArrowSchema types {};
+	ArrowSchema types{};
 	CHECK(scan.get_schema(&scan, &types) == 0 && types.n_children == 3, "get_schema");
 	Release(types);
-	ArrowArray kept {};
+	ArrowArray kept{};
 	CHECK(overlay.get_next(&overlay, &kept) == 0 && kept.length == 30, "overlay");
-	ArrowArray end {};
+	ArrowArray end{};
 	CHECK(overlay.get_next(&overlay, &end) == 0 && !end.release && !overlay.get_last_error(&overlay), "its end");
 	CHECK(overlay.get_next(&overlay, &end) == 0 && !end.release, "its end again");
 	Release(overlay);
@@ -228,12 +230,13 @@ void Projections() {
 	auto s = Acquire(db);
 	uint32_t columns[3] = {2, 0, 2};
 	for (bool overlay : {false, true}) {
-		ArrowArrayStream stream {};
+		ArrowArrayStream stream{};
 		auto open = [&](const uint32_t *c, uintptr_t n) {
-			return overlay ? meru_snapshot_overlay(s, c, n, &stream, nullptr) : meru_scan_arrow(s, nullptr, c, n, &stream, nullptr);
+			return overlay ? meru_snapshot_overlay(s, c, n, &stream, nullptr)
+						   : meru_scan_arrow(s, nullptr, c, n, &stream, nullptr);
 		};
 		CHECK(open(columns, 3) == 0, "open");
-		ArrowSchema types {};
+		ArrowSchema types{};
 		CHECK(stream.get_schema(&stream, &types) == 0 && types.n_children == 3, "schema");
 		CHECK(std::string(types.children[0]->name) == "d" && std::string(types.children[1]->name) == "id", "names");
 		Release(types);
@@ -241,7 +244,9 @@ void Projections() {
 			CHECK(a.n_children == 3, "children");
 			for (int64_t i = 0; i < a.length; i++) {
 				auto id = At<int64_t>(*a.children[1], i);
-				CHECK(At<double>(*a.children[0], i) == double(id) * 2 && At<double>(*a.children[2], i) == double(id) * 2, "row");
+				CHECK(At<double>(*a.children[0], i) == double(id) * 2 &&
+						  At<double>(*a.children[2], i) == double(id) * 2,
+					  "row");
 			}
 		});
 		CHECK(rows == (overlay ? 5 : 10), "%lld rows", (long long)rows);
@@ -281,7 +286,7 @@ void Ranges() {
 	auto db = OpenGrid();
 	auto s = Acquire(db);
 	auto rows_of = [&](MeruScanRange r) {
-		ArrowArrayStream stream {};
+		ArrowArrayStream stream{};
 		OK(meru_scan_arrow(s, &r, nullptr, 0, &stream, &err));
 		std::vector<int> out;
 		Drain(stream, [&](const ArrowArray &a) {
@@ -297,7 +302,7 @@ void Ranges() {
 	auto span = [&](MeruScanRange r, int first, int last) {
 		auto rows = rows_of(r);
 		CHECK(int(rows.size()) == last - first + 1 && (rows.empty() || (rows.front() == first && rows.back() == last)),
-		      "%d to %d: %zu rows from %d", first, last, rows.size(), rows.empty() ? -1 : rows.front());
+			  "%d to %d: %zu rows from %d", first, last, rows.size(), rows.empty() ? -1 : rows.front());
 	};
 	MeruValue l[2] = {I32(3), Text("5")}, u[2] = {I32(7), Text("2")};
 	span({}, 0, 99);
@@ -314,7 +319,7 @@ void Ranges() {
 	span({l, 2, 0, nullptr, 0, 0, 7}, 35, 41);
 	span({nullptr, 0, 0, nullptr, 0, 0, 1}, 0, 0);
 	span({nullptr, 0, 0, nullptr, 0, 0, UINT64_MAX}, 0, 99);
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	auto bad = [&](const char *about, MeruScanRange r) {
 		EXPECT_ABOUT(MeruStatus_ErrInvalidArg, about, meru_scan_arrow(s, &r, nullptr, 0, &stream, &err));
 	};
@@ -324,7 +329,7 @@ void Ranges() {
 	bad("range.lower", {nullptr, 1, 0, nullptr, 0, 0, 0});
 	bad("\"a\"", {null, 1, 0, nullptr, 0, 0, 0});
 	MeruValue text[1] = {Text("3")};
-	MeruScanRange mismatch {text, 1, 0, nullptr, 0, 0, 0};
+	MeruScanRange mismatch{text, 1, 0, nullptr, 0, 0, 0};
 	EXPECT_ABOUT(MeruStatus_ErrSchemaMismatch, "\"a\"", meru_scan_arrow(s, &mismatch, nullptr, 0, &stream, &err));
 	meru_snapshot_release(s);
 	OK(meru_close_free(db, &err));
@@ -336,7 +341,7 @@ void LargeAndBroken() {
 	auto schema = SchemaOf(db);
 	const int64_t n = 150000;
 	for (int64_t at = 0; at < n; at += 50000) {
-		ArrowArray rows {};
+		ArrowArray rows{};
 		Export(SimpleRows(at, 50000), &rows);
 		OK(meru_put_arrow(db, &rows, &schema, nullptr, &err));
 	}
@@ -347,7 +352,7 @@ void LargeAndBroken() {
 	OK(meru_flush(db, &err));
 	s = Acquire(db);
 	CHECK(Overlay(s) == 0 && Scan(s) == n, "in files");
-	MeruFileInfo f {};
+	MeruFileInfo f{};
 	OK(meru_snapshot_file(s, 0, &f, &err));
 	std::string path = f.path;
 	meru_snapshot_release(s);
@@ -363,13 +368,13 @@ void LargeAndBroken() {
 	fclose(file);
 	OK(meru_open_existing(In("large").c_str(), 1, nullptr, &db, &err));
 	s = Acquire(db);
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	char *err = nullptr;
 	int status = meru_scan_arrow(s, nullptr, nullptr, 0, &stream, &err);
 	std::string text = err ? err : "";
 	meru_free_string(err);
 	if (status == 0) {
-		ArrowArray a {};
+		ArrowArray a{};
 		int code = 0;
 		while ((code = stream.get_next(&stream, &a)) == 0 && a.release) {
 			Release(a);
@@ -382,7 +387,8 @@ void LargeAndBroken() {
 	} else {
 		CHECK(status == MeruStatus_ErrCorruption || status == MeruStatus_ErrParquet, "status %d", status);
 	}
-	CHECK(text.find(path.substr(path.rfind('/') + 1)) != std::string::npos, "the message does not name the file: %s", text.c_str());
+	CHECK(text.find(path.substr(path.rfind('/') + 1)) != std::string::npos, "the message does not name the file: %s",
+		  text.c_str());
 	meru_snapshot_release(s);
 	meru_free(db);
 }

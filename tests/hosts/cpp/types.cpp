@@ -8,43 +8,43 @@ namespace {
 using namespace std::string_literals;
 
 const std::vector<Col> all_types = {
-    {"k", MeruColumnType_Int32, false},
-    {"bool", MeruColumnType_Boolean},
-    {"i8", MeruColumnType_Int8},
-    {"i16", MeruColumnType_Int16},
-    {"i32", MeruColumnType_Int32},
-    {"i64", MeruColumnType_Int64},
-    {"i128", MeruColumnType_Int128},
-    {"u8", MeruColumnType_UInt8},
-    {"u16", MeruColumnType_UInt16},
-    {"u32", MeruColumnType_UInt32},
-    {"u64", MeruColumnType_UInt64},
-    {"u128", MeruColumnType_UInt128},
-    {"f", MeruColumnType_Float},
-    {"d", MeruColumnType_Double},
-    {"dec4", MeruColumnType_Decimal, true, 9, 2},
-    {"dec8", MeruColumnType_Decimal, true, 18, 0},
-    {"dec16", MeruColumnType_Decimal, true, 38, 10},
-    {"blob", MeruColumnType_ByteArray},
-    {"fixed", MeruColumnType_FixedLenBytes, true, 0, 0, 3},
-    {"text", MeruColumnType_Utf8},
-    {"date", MeruColumnType_Date},
-    {"time", MeruColumnType_Time},
-    {"ts_s", MeruColumnType_TimestampS},
-    {"ts_ms", MeruColumnType_TimestampMs},
-    {"ts_us", MeruColumnType_TimestampUs},
-    {"ts_ns", MeruColumnType_TimestampNs},
-    {"ts_tz", MeruColumnType_TimestampTz},
-    {"interval", MeruColumnType_Interval},
-    {"uuid", MeruColumnType_Uuid},
-    {"bit", MeruColumnType_Bit},
-    {"enum", MeruColumnType_Enum, true, 0, 0, 0, {"p", "q", "it's"}},
+	{"k", MeruColumnType_Int32, false},
+	{"bool", MeruColumnType_Boolean},
+	{"i8", MeruColumnType_Int8},
+	{"i16", MeruColumnType_Int16},
+	{"i32", MeruColumnType_Int32},
+	{"i64", MeruColumnType_Int64},
+	{"i128", MeruColumnType_Int128},
+	{"u8", MeruColumnType_UInt8},
+	{"u16", MeruColumnType_UInt16},
+	{"u32", MeruColumnType_UInt32},
+	{"u64", MeruColumnType_UInt64},
+	{"u128", MeruColumnType_UInt128},
+	{"f", MeruColumnType_Float},
+	{"d", MeruColumnType_Double},
+	{"dec4", MeruColumnType_Decimal, true, 9, 2},
+	{"dec8", MeruColumnType_Decimal, true, 18, 0},
+	{"dec16", MeruColumnType_Decimal, true, 38, 10},
+	{"blob", MeruColumnType_ByteArray},
+	{"fixed", MeruColumnType_FixedLenBytes, true, 0, 0, 3},
+	{"text", MeruColumnType_Utf8},
+	{"date", MeruColumnType_Date},
+	{"time", MeruColumnType_Time},
+	{"ts_s", MeruColumnType_TimestampS},
+	{"ts_ms", MeruColumnType_TimestampMs},
+	{"ts_us", MeruColumnType_TimestampUs},
+	{"ts_ns", MeruColumnType_TimestampNs},
+	{"ts_tz", MeruColumnType_TimestampTz},
+	{"interval", MeruColumnType_Interval},
+	{"uuid", MeruColumnType_Uuid},
+	{"bit", MeruColumnType_Bit},
+	{"enum", MeruColumnType_Enum, true, 0, 0, 0, {"p", "q", "it's"}},
 };
 
 // The Arrow format of each.
-const char *const formats[] = {"i",      "b",      "c",       "s", "i",   "l",   "w:16", "C",    "S",    "I",    "L",
-                               "w:16",   "f",      "g",       "d:9,2", "d:18,0", "d:38,10", "z", "w:3", "u", "tdD", "ttu",
-                               "tss:",   "tsm:",   "tsu:",    "tsn:", "tsu:UTC", "w:16", "w:16", "z", "u"};
+const char *const formats[] = {"i",    "b",    "c",    "s",     "i",       "l",       "w:16", "C",   "S", "I",   "L",
+							   "w:16", "f",    "g",    "d:9,2", "d:18,0",  "d:38,10", "z",    "w:3", "u", "tdD", "ttu",
+							   "tss:", "tsm:", "tsu:", "tsn:",  "tsu:UTC", "w:16",    "w:16", "z",   "u"};
 
 MeruValue FloatOf(float f) {
 	auto v = Value(MeruColumnType_Float);
@@ -74,76 +74,76 @@ MeruValue BoolOf(bool b) {
 // 10^38 - 1, the greatest DECIMAL(38).
 const uint64_t dec_hi = 5421010862427522170ULL, dec_lo = 687399551400673279ULL;
 const std::string fixed_low = "\0\0\0"s, fixed_high = "\xff\xfe\xfd", bits_low = "\0"s, bits_high = "\x03\xf5"s,
-                  blob_high = "a\0\xff"s, text_high = "na\xc3\xafve \xe2\x9c\x93";
+				  blob_high = "a\0\xff"s, text_high = "na\xc3\xafve \xe2\x9c\x93";
 
 using Row = std::vector<MeruValue>;
 
 Row LowRow() {
 	return {I32(1),
-	        BoolOf(false),
-	        I32(-128, MeruColumnType_Int8),
-	        I32(-32768, MeruColumnType_Int16),
-	        I32(INT32_MIN),
-	        I64(INT64_MIN),
-	        I128(1ULL << 63, 0),
-	        U64(0, MeruColumnType_UInt8),
-	        U64(0, MeruColumnType_UInt16),
-	        U64(0, MeruColumnType_UInt32),
-	        U64(0),
-	        I128(0, 0, MeruColumnType_UInt128),
-	        FloatOf(-INFINITY),
-	        Dbl(-1.7976931348623157e308),
-	        I128(UINT64_MAX, uint64_t(-999999999), MeruColumnType_Decimal),
-	        I128(UINT64_MAX, uint64_t(-999999999999999999), MeruColumnType_Decimal),
-	        I128(~dec_hi, ~dec_lo + 1, MeruColumnType_Decimal),
-	        Text("", MeruColumnType_ByteArray),
-	        Bytes(fixed_low, MeruColumnType_FixedLenBytes),
-	        Text(""),
-	        I32(-100000, MeruColumnType_Date),
-	        I64(0, MeruColumnType_Time),
-	        I64(-62135596800, MeruColumnType_TimestampS),
-	        I64(-1, MeruColumnType_TimestampMs),
-	        I64(-INT64_MAX, MeruColumnType_TimestampUs),
-	        I64(-876544211, MeruColumnType_TimestampNs),
-	        I64(-1, MeruColumnType_TimestampTz),
-	        IntervalOf(INT32_MIN, -3, INT64_MIN),
-	        UuidOf(0, 0),
-	        Bytes(bits_low, MeruColumnType_Bit),
-	        U64(0, MeruColumnType_Enum)};
+			BoolOf(false),
+			I32(-128, MeruColumnType_Int8),
+			I32(-32768, MeruColumnType_Int16),
+			I32(INT32_MIN),
+			I64(INT64_MIN),
+			I128(1ULL << 63, 0),
+			U64(0, MeruColumnType_UInt8),
+			U64(0, MeruColumnType_UInt16),
+			U64(0, MeruColumnType_UInt32),
+			U64(0),
+			I128(0, 0, MeruColumnType_UInt128),
+			FloatOf(-INFINITY),
+			Dbl(-1.7976931348623157e308),
+			I128(UINT64_MAX, uint64_t(-999999999), MeruColumnType_Decimal),
+			I128(UINT64_MAX, uint64_t(-999999999999999999), MeruColumnType_Decimal),
+			I128(~dec_hi, ~dec_lo + 1, MeruColumnType_Decimal),
+			Text("", MeruColumnType_ByteArray),
+			Bytes(fixed_low, MeruColumnType_FixedLenBytes),
+			Text(""),
+			I32(-100000, MeruColumnType_Date),
+			I64(0, MeruColumnType_Time),
+			I64(-62135596800, MeruColumnType_TimestampS),
+			I64(-1, MeruColumnType_TimestampMs),
+			I64(-INT64_MAX, MeruColumnType_TimestampUs),
+			I64(-876544211, MeruColumnType_TimestampNs),
+			I64(-1, MeruColumnType_TimestampTz),
+			IntervalOf(INT32_MIN, -3, INT64_MIN),
+			UuidOf(0, 0),
+			Bytes(bits_low, MeruColumnType_Bit),
+			U64(0, MeruColumnType_Enum)};
 }
 
 Row HighRow() {
 	return {I32(2),
-	        BoolOf(true),
-	        I32(127, MeruColumnType_Int8),
-	        I32(32767, MeruColumnType_Int16),
-	        I32(INT32_MAX),
-	        I64(INT64_MAX),
-	        I128(INT64_MAX, UINT64_MAX),
-	        U64(255, MeruColumnType_UInt8),
-	        U64(65535, MeruColumnType_UInt16),
-	        U64(UINT32_MAX, MeruColumnType_UInt32),
-	        U64(UINT64_MAX),
-	        I128(UINT64_MAX, UINT64_MAX, MeruColumnType_UInt128),
-	        FloatOf(3.4e38f),
-	        Dbl(NAN),
-	        I128(0, 999999999, MeruColumnType_Decimal),
-	        I128(0, 999999999999999999, MeruColumnType_Decimal),
-	        I128(dec_hi, dec_lo, MeruColumnType_Decimal),
-	        Bytes(blob_high, MeruColumnType_ByteArray),
-	        Bytes(fixed_high, MeruColumnType_FixedLenBytes),
-	        Bytes(text_high),
-	        I32(100000, MeruColumnType_Date),
-	        I64(86400000000, MeruColumnType_Time),
-	        I64(253402300799, MeruColumnType_TimestampS),
-	        I64(INT64_MAX, MeruColumnType_TimestampMs),
-	        I64(INT64_MAX, MeruColumnType_TimestampUs),
-	        I64(INT64_MAX, MeruColumnType_TimestampNs),
-	        I64(1700000000123456, MeruColumnType_TimestampTz),
-	        IntervalOf(13, 31, 86399999999),
-	        UuidOf(0xff, 0xff),
-	        Bytes(bits_high, MeruColumnType_Bit),
-	        U64(2, MeruColumnType_Enum)};
+			BoolOf(true),
+			I32(127, MeruColumnType_Int8),
+			I32(32767, MeruColumnType_Int16),
+			I32(INT32_MAX),
+			I64(INT64_MAX),
+			I128(INT64_MAX, UINT64_MAX),
+			U64(255, MeruColumnType_UInt8),
+			U64(65535, MeruColumnType_UInt16),
+			U64(UINT32_MAX, MeruColumnType_UInt32),
+			U64(UINT64_MAX),
+			I128(UINT64_MAX, UINT64_MAX, MeruColumnType_UInt128),
+			FloatOf(3.4e38f),
+			Dbl(NAN),
+			I128(0, 999999999, MeruColumnType_Decimal),
+			I128(0, 999999999999999999, MeruColumnType_Decimal),
+			I128(dec_hi, dec_lo, MeruColumnType_Decimal),
+			Bytes(blob_high, MeruColumnType_ByteArray),
+			Bytes(fixed_high, MeruColumnType_FixedLenBytes),
+			Bytes(text_high),
+			I32(100000, MeruColumnType_Date),
+			I64(86400000000, MeruColumnType_Time),
+			I64(253402300799, MeruColumnType_TimestampS),
+			I64(INT64_MAX, MeruColumnType_TimestampMs),
+			I64(INT64_MAX, MeruColumnType_TimestampUs),
+			I64(INT64_MAX, MeruColumnType_TimestampNs),
+			I64(1700000000123456, MeruColumnType_TimestampTz),
+			IntervalOf(13, 31, 86399999999),
+			UuidOf(0xff, 0xff),
+			Bytes(bits_high, MeruColumnType_Bit),
+			U64(2, MeruColumnType_Enum)};
 }
 
 Row NullRow() {
@@ -208,19 +208,20 @@ void SchemaSurvives() {
 	meru_free(db);
 	CHECK(meru_table_schema_column_count(schema) == all_types.size(), "columns");
 	for (size_t i = 0; i < all_types.size(); i++) {
-		MeruColumnInfo info {};
+		MeruColumnInfo info{};
 		OK(meru_table_schema_column(schema, i, &info, &err));
 		auto &c = all_types[i];
 		CHECK(info.name && std::string(info.name) == c.name && info.type == c.type && bool(info.nullable) == c.nullable,
-		      "column %s", c.name);
-		CHECK(info.precision == c.precision && info.scale == c.scale && info.fixed_byte_len == c.width, "column %s", c.name);
+			  "column %s", c.name);
+		CHECK(info.precision == c.precision && info.scale == c.scale && info.fixed_byte_len == c.width, "column %s",
+			  c.name);
 		CHECK(info.label_count == c.labels.size(), "column %s: %zu labels", c.name, size_t(info.label_count));
 		for (size_t l = 0; l < c.labels.size() && l < info.label_count; l++) {
 			CHECK(!strcmp(info.labels[l], c.labels[l]), "label %s", info.labels[l]);
 		}
 		CHECK(info.field_id == int(i) + 1, "field id %d", info.field_id);
 	}
-	ArrowSchema arrow {};
+	ArrowSchema arrow{};
 	OK(meru_arrow_schema(schema, &arrow, &err));
 	meru_table_schema_free(schema);
 	CHECK(std::string(arrow.format) == "+s" && arrow.n_children == int64_t(all_types.size()), "arrow schema");
@@ -247,45 +248,64 @@ Node HandMade() {
 		struct W {
 			char c[16];
 		};
-		std::vector<W> w(3, W {});
+		std::vector<W> w(3, W{});
 		memcpy(w[0].c, a.data(), 16);
 		memcpy(w[1].c, b.data(), 16);
 		return Fixed(w, v);
 	};
 	auto interval = [&](int32_t m, int32_t d, int64_t u) {
-		return be((unsigned __int128)(uint32_t(m) ^ 0x80000000u) << 96 | (unsigned __int128)(uint32_t(d) ^ 0x80000000u) << 64 |
-		          (uint64_t(u) ^ (1ULL << 63)));
+		return be((unsigned __int128)(uint32_t(m) ^ 0x80000000u) << 96 |
+				  (unsigned __int128)(uint32_t(d) ^ 0x80000000u) << 64 | (uint64_t(u) ^ (1ULL << 63)));
 	};
-	auto dec = [&](__int128 a, __int128 b) { return Fixed(std::vector<__int128> {a, b, 0}, v); };
+	auto dec = [&](__int128 a, __int128 b) {
+		return Fixed(std::vector<__int128>{a, b, 0}, v);
+	};
 	const __int128 dec38 = (__int128)dec_hi << 64 | dec_lo;
 	struct W3 {
 		char c[3];
 	};
-	const unsigned __int128 top = (unsigned __int128)1 << 127;
 	auto low = LowRow(), high = HighRow();
-	auto uuid = [](const MeruValue &x) { return std::string(reinterpret_cast<const char *>(x.inner.v_uuid), 16); };
-	return Struct(
-	    {Fixed<int32_t>({1, 2, 3}), Bools({false, true, false}, v), Fixed<int8_t>({-128, 127, 0}, v),
-	     Fixed<int16_t>({-32768, 32767, 0}, v), Fixed<int32_t>({INT32_MIN, INT32_MAX, 0}, v),
-	     Fixed<int64_t>({INT64_MIN, INT64_MAX, 0}, v), fixed16(be(0), be(~(unsigned __int128)0)),
-	     Fixed<uint8_t>({0, 255, 0}, v), Fixed<uint16_t>({0, 65535, 0}, v), Fixed<uint32_t>({0, UINT32_MAX, 0}, v),
-	     Fixed<uint64_t>({0, UINT64_MAX, 0}, v), fixed16(be(0), be(~(unsigned __int128)0)),
-	     Fixed<float>({-INFINITY, 3.4e38f, 0}, v), Fixed<double>({-1.7976931348623157e308, NAN, 0}, v),
-	     dec(-999999999, 999999999), dec(-999999999999999999, 999999999999999999), dec(-dec38, dec38),
-	     Strings<int32_t>({"", blob_high, ""}, v), Fixed<W3>({{{0, 0, 0}}, {{'\xff', '\xfe', '\xfd'}}, {{0, 0, 0}}}, v),
-	     Strings<int32_t>({"", text_high, ""}, v), Fixed<int32_t>({-100000, 100000, 0}, v),
-	     Fixed<int64_t>({0, 86400000000, 0}, v), Fixed<int64_t>({-62135596800, 253402300799, 0}, v),
-	     Fixed<int64_t>({-1, INT64_MAX, 0}, v), Fixed<int64_t>({-INT64_MAX, INT64_MAX, 0}, v),
-	     Fixed<int64_t>({-876544211, INT64_MAX, 0}, v), Fixed<int64_t>({-1, 1700000000123456, 0}, v),
-	     fixed16(interval(INT32_MIN, -3, INT64_MIN), interval(13, 31, 86399999999)), fixed16(uuid(low[28]), uuid(high[28])),
-	     Strings<int32_t>({bits_low, bits_high, ""}, v), Strings<int32_t>({"p", "it's", ""}, v)},
-	    3 + 0 * size_t(top != 0));
+	auto uuid = [](const MeruValue &x) {
+		return std::string(reinterpret_cast<const char *>(x.inner.v_uuid), 16);
+	};
+	return Struct({Fixed<int32_t>({1, 2, 3}),
+				   Bools({false, true, false}, v),
+				   Fixed<int8_t>({-128, 127, 0}, v),
+				   Fixed<int16_t>({-32768, 32767, 0}, v),
+				   Fixed<int32_t>({INT32_MIN, INT32_MAX, 0}, v),
+				   Fixed<int64_t>({INT64_MIN, INT64_MAX, 0}, v),
+				   fixed16(be(0), be(~(unsigned __int128)0)),
+				   Fixed<uint8_t>({0, 255, 0}, v),
+				   Fixed<uint16_t>({0, 65535, 0}, v),
+				   Fixed<uint32_t>({0, UINT32_MAX, 0}, v),
+				   Fixed<uint64_t>({0, UINT64_MAX, 0}, v),
+				   fixed16(be(0), be(~(unsigned __int128)0)),
+				   Fixed<float>({-INFINITY, 3.4e38f, 0}, v),
+				   Fixed<double>({-1.7976931348623157e308, NAN, 0}, v),
+				   dec(-999999999, 999999999),
+				   dec(-999999999999999999, 999999999999999999),
+				   dec(-dec38, dec38),
+				   Strings<int32_t>({"", blob_high, ""}, v),
+				   Fixed<W3>({{{0, 0, 0}}, {{'\xff', '\xfe', '\xfd'}}, {{0, 0, 0}}}, v),
+				   Strings<int32_t>({"", text_high, ""}, v),
+				   Fixed<int32_t>({-100000, 100000, 0}, v),
+				   Fixed<int64_t>({0, 86400000000, 0}, v),
+				   Fixed<int64_t>({-62135596800, 253402300799, 0}, v),
+				   Fixed<int64_t>({-1, INT64_MAX, 0}, v),
+				   Fixed<int64_t>({-INT64_MAX, INT64_MAX, 0}, v),
+				   Fixed<int64_t>({-876544211, INT64_MAX, 0}, v),
+				   Fixed<int64_t>({-1, 1700000000123456, 0}, v),
+				   fixed16(interval(INT32_MIN, -3, INT64_MIN), interval(13, 31, 86399999999)),
+				   fixed16(uuid(low[28]), uuid(high[28])),
+				   Strings<int32_t>({bits_low, bits_high, ""}, v),
+				   Strings<int32_t>({"p", "it's", ""}, v)},
+				  3);
 }
 
 void ArrowIn() {
 	auto db = OpenTypes("types-arrow");
 	auto schema = SchemaOf(db);
-	ArrowArray rows {};
+	ArrowArray rows{};
 	Export(HandMade(), &rows);
 	uint64_t seq = 0;
 	OK(meru_put_arrow(db, &rows, &schema, &seq, &err));
@@ -304,16 +324,16 @@ void ArrowOutAndIn() {
 	auto to = OpenTypes("types-copy");
 	MeruSnapshot *snap = nullptr;
 	OK(meru_snapshot_acquire(from, &snap, &err));
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	OK(meru_scan_arrow(snap, nullptr, nullptr, 0, &stream, &err));
 	meru_snapshot_release(snap);
 	meru_free(from);
-	ArrowSchema schema {};
-	ArrowArray rows {};
+	ArrowSchema schema{};
+	ArrowArray rows{};
 	CHECK(stream.get_schema(&stream, &schema) == 0, "get_schema");
 	CHECK(stream.get_next(&stream, &rows) == 0 && rows.length == 3, "get_next");
 	// the hand-made arrays are what the library makes
-	ArrowArray hand {};
+	ArrowArray hand{};
 	Export(HandMade(), &hand);
 	for (int64_t c = 0; c < rows.n_children; c++) {
 		auto &mine = *hand.children[c], &theirs = *rows.children[c];
@@ -324,11 +344,11 @@ void ArrowOutAndIn() {
 				continue;
 			}
 			std::string f = schema.children[c]->format;
-			bool same = f == "b"                ? BoolAt(mine, i) == BoolAt(theirs, i)
-			            : f == "u" || f == "z"  ? StringAt(mine, i) == StringAt(theirs, i)
-			            : f[0] == 'w' || f[0] == 'd'
-			                ? BytesAt(mine, i, f == "w:3" ? 3 : 16) == BytesAt(theirs, i, f == "w:3" ? 3 : 16)
-			                : true;
+			bool same = f == "b"               ? BoolAt(mine, i) == BoolAt(theirs, i)
+						: f == "u" || f == "z" ? StringAt(mine, i) == StringAt(theirs, i)
+						: f[0] == 'w' || f[0] == 'd'
+							? BytesAt(mine, i, f == "w:3" ? 3 : 16) == BytesAt(theirs, i, f == "w:3" ? 3 : 16)
+							: true;
 			CHECK(same, "column %s, row %d", schema.children[c]->name, int(i));
 		}
 	}
@@ -419,7 +439,7 @@ void Keys() {
 			for (size_t i = 0; all && i < all->count; i++) {
 				const int order[3] = {2, 0, 1};
 				CHECK(all->entries[i].fields[0].inner.v_int32 == order[i], "order by %s: %d at %zu", type.name,
-				      all->entries[i].fields[0].inner.v_int32, i);
+					  all->entries[i].fields[0].inner.v_int32, i);
 			}
 			meru_scan_result_free(all);
 			MeruValue key[2] = {high[c], Text("a")};

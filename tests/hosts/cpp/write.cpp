@@ -18,12 +18,12 @@ const std::vector<std::pair<std::string, std::string>> simple_columns = {{"id", 
 
 // Puts an array through meru_put_arrow() and expects a status and what the message names (NULL: no error).
 void PutExpect(MeruHandle *db, Node node, const std::vector<std::pair<std::string, std::string>> &columns, int status,
-               const char *about) {
-	ArrowSchema schema {};
+			   const char *about) {
+	ArrowSchema schema{};
 	MakeSchema(columns, &schema);
 	{
 		Ownership o;
-		ArrowArray rows {};
+		ArrowArray rows{};
 		Export(std::move(node), &rows);
 		char *err = nullptr;
 		int got = meru_put_arrow(db, &rows, &schema, nullptr, &err);
@@ -56,10 +56,10 @@ void PutAndOwn() {
 void OtherEncodings() {
 	auto db = OpenSimple("encodings");
 	PutExpect(db, Struct({Fixed<int64_t>({1, 2}), Strings<int64_t>({"large", ""}), Fixed<double>({1, 2})}, 2),
-	          {{"id", "l"}, {"s", "U"}, {"d", "g"}}, 0, nullptr);
+			  {{"id", "l"}, {"s", "U"}, {"d", "g"}}, 0, nullptr);
 	// columns go by position; their names do not matter
 	PutExpect(db, Struct({Fixed<int64_t>({3}), Strings<int32_t>({"x"}), Fixed<double>({3})}, 1),
-	          {{"", "l"}, {"other", "u"}, {"d", "g"}}, 0, nullptr);
+			  {{"", "l"}, {"other", "u"}, {"d", "g"}}, 0, nullptr);
 	CHECK(CountRows(db) == 3, "rows");
 	// offsets of the array and of its children
 	auto node = SimpleRows(100, 10);
@@ -83,7 +83,8 @@ void OtherEncodings() {
 		CHECK(f[0].inner.v_int64 == want[i], "id %lld", (long long)f[0].inner.v_int64);
 		if (want[i] > 100) {
 			auto text = "s" + std::to_string(want[i]);
-			CHECK(SameValue(f[1], Bytes(text)) && f[2].inner.v_double == double(want[i]) / 2, "row %lld", (long long)want[i]);
+			CHECK(SameValue(f[1], Bytes(text)) && f[2].inner.v_double == double(want[i]) / 2, "row %lld",
+				  (long long)want[i]);
 		}
 	}
 	meru_scan_result_free(all);
@@ -93,15 +94,23 @@ void OtherEncodings() {
 void BadArrays() {
 	auto db = OpenSimple("bad-arrow");
 	const int arg = MeruStatus_ErrInvalidArg;
-	auto two = [](Node id, Node s, Node d) { return Struct({std::move(id), std::move(s), std::move(d)}, 2); };
-	auto ids = [] { return Fixed<int64_t>({1, 2}); };
-	auto texts = [] { return Strings<int32_t>({"a", "b"}); };
-	auto doubles = [] { return Fixed<double>({1, 2}); };
+	auto two = [](Node id, Node s, Node d) {
+		return Struct({std::move(id), std::move(s), std::move(d)}, 2);
+	};
+	auto ids = [] {
+		return Fixed<int64_t>({1, 2});
+	};
+	auto texts = [] {
+		return Strings<int32_t>({"a", "b"});
+	};
+	auto doubles = [] {
+		return Fixed<double>({1, 2});
+	};
 	PutExpect(db, Struct({ids(), texts()}, 2), {{"id", "l"}, {"s", "u"}}, MeruStatus_ErrSchemaMismatch, "columns");
 	PutExpect(db, two(Fixed<int32_t>({1, 2}), texts(), doubles()), {{"id", "i"}, {"s", "u"}, {"d", "g"}},
-	          MeruStatus_ErrSchemaMismatch, "id");
+			  MeruStatus_ErrSchemaMismatch, "id");
 	PutExpect(db, two(ids(), texts(), Fixed<float>({1, 2})), {{"id", "l"}, {"s", "u"}, {"d", "f"}},
-	          MeruStatus_ErrSchemaMismatch, "d");
+			  MeruStatus_ErrSchemaMismatch, "d");
 	PutExpect(db, two(Fixed<int64_t>({1, 2}, {true, false}), texts(), doubles()), simple_columns, arg, "id");
 	PutExpect(db, two(ids(), Strings<int32_t>({"a", "\xff"}), doubles()), simple_columns, arg, "s");
 	auto node = SimpleRows(0, 3);
@@ -132,9 +141,9 @@ void BadArrays() {
 	PutExpect(db, std::move(node), simple_columns, arg, "s");
 	CHECK(CountRows(db) == 0, "a refused array left rows");
 
-	ArrowSchema schema {};
+	ArrowSchema schema{};
 	MakeSchema(simple_columns, &schema);
-	ArrowArray rows {};
+	ArrowArray rows{};
 	EXPECT_ABOUT(arg, "rows", meru_put_arrow(db, nullptr, &schema, nullptr, &err));
 	EXPECT_ABOUT(arg, "released", meru_put_arrow(db, &rows, &schema, nullptr, &err));
 	{
@@ -171,11 +180,11 @@ void Writes() {
 	auto schema = SchemaOf(db);
 	MeruWrite *w = nullptr;
 	OK(meru_write_begin(db, &w, &err));
-	ArrowArray rows {};
+	ArrowArray rows{};
 	Export(SimpleRows(0, 10), &rows);
 	OK(meru_write_put_arrow(w, &rows, &schema, &err));
 	CHECK(CountRows(db) == 0, "rows before the commit");
-	ArrowSchema keys_schema {};
+	ArrowSchema keys_schema{};
 	MakeSchema({{"id", "l"}}, &keys_schema);
 	Export(Struct({Fixed<int64_t>({3, 4, 77})}, 3), &rows);
 	OK(meru_write_delete_arrow(w, &rows, &keys_schema, &err));
@@ -200,7 +209,8 @@ void Writes() {
 	OK(meru_write_begin(db, &w, &err));
 	Export(SimpleRows(2000, 10), &rows);
 	OK(meru_write_put_arrow(w, &rows, &schema, &err));
-	Export(Struct({Fixed<int64_t>({1, 2}, {true, false}), Strings<int32_t>({"a", "b"}), Fixed<double>({1, 2})}, 2), &rows);
+	Export(Struct({Fixed<int64_t>({1, 2}, {true, false}), Strings<int32_t>({"a", "b"}), Fixed<double>({1, 2})}, 2),
+		   &rows);
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "id", meru_write_put_arrow(w, &rows, &schema, &err));
 	char *err = nullptr;
 	CHECK(meru_write_commit(w, &seq, &err) != 0, "a failed write was committed");
@@ -219,7 +229,7 @@ void Writes() {
 int64_t SumIDs(MeruHandle *db) {
 	MeruSnapshot *snap = nullptr;
 	OK(meru_snapshot_acquire(db, &snap, &err));
-	ArrowArrayStream stream {};
+	ArrowArrayStream stream{};
 	uint32_t id = 0;
 	OK(meru_scan_arrow(snap, nullptr, &id, 1, &stream, &err));
 	meru_snapshot_release(snap);
@@ -244,7 +254,7 @@ void BulkLoad() {
 	OK(meru_write_begin(db, &w, &err));
 	const int64_t n = 200000, step = 20000;
 	for (int64_t at = n - step; at >= 0; at -= step) { // downwards, so that it must sort
-		ArrowArray rows {};
+		ArrowArray rows{};
 		Export(SimpleRows(at, step), &rows);
 		OK(meru_write_put_arrow(w, &rows, &schema, &err));
 	}
@@ -255,19 +265,19 @@ void BulkLoad() {
 	CHECK(CountRows(db) == n + 1, "%lld rows", (long long)CountRows(db));
 	CHECK(SumIDs(db) == n * (n - 1) / 2 - 1, "sum of the keys");
 	CHECK(Stat(db, "bulk_loads") == 1, "bulk loads: %lld", Stat(db, "bulk_loads"));
-	MeruSnapshotInfo info {};
+	MeruSnapshotInfo info{};
 	OK(meru_snapshot_info(before, &info, &err));
 	CHECK(info.live_rows == 2, "the snapshot of before: %llu rows", (unsigned long long)info.live_rows);
 	meru_snapshot_release(before);
 	// deletions in bulk
-	ArrowSchema keys_schema {};
+	ArrowSchema keys_schema{};
 	MakeSchema({{"id", "l"}}, &keys_schema);
 	OK(meru_write_begin(db, &w, &err));
 	std::vector<int64_t> keys;
 	for (int64_t i = 0; i < n; i += 2) {
 		keys.push_back(i);
 	}
-	ArrowArray rows {};
+	ArrowArray rows{};
 	size_t count = keys.size();
 	Export(Struct({Fixed(keys)}, count), &rows);
 	OK(meru_write_delete_arrow(w, &rows, &keys_schema, &err));
@@ -312,7 +322,7 @@ void Interrupts() {
 		char *err = nullptr;
 		int status = 0;
 		for (int64_t at = 0; at < 100000 && status == 0; at += 20000) {
-			ArrowArray rows {};
+			ArrowArray rows{};
 			Export(SimpleRows(at, 20000), &rows);
 			status = meru_write_put_arrow(w, &rows, &schema, &err);
 			CHECK(!rows.release, "ownership");
@@ -333,7 +343,7 @@ void Interrupts() {
 	OK(meru_write_begin(db, &w, &err));
 	no.write = w;
 	meru_write_set_interrupt(w, Ask, &no);
-	ArrowArray rows {};
+	ArrowArray rows{};
 	Export(SimpleRows(0, 10), &rows);
 	OK(meru_write_put_arrow(w, &rows, &schema, &err));
 	OK(meru_write_commit(w, nullptr, &err));
@@ -358,7 +368,7 @@ void DroppedMeanwhile() {
 	auto schema = SchemaOf(db);
 	MeruWrite *w = nullptr;
 	OK(meru_write_begin(db, &w, &err));
-	ArrowArray rows {};
+	ArrowArray rows{};
 	Export(SimpleRows(0, 10), &rows);
 	OK(meru_write_put_arrow(w, &rows, &schema, &err));
 	OK(meru_drop_table(db, &err));

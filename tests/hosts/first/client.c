@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "faults.h"
 
 #include "layout_checks.inc"
 
@@ -50,7 +51,7 @@ static void check_row(const MeruRow *row, int k1, const char *k2) {
 	CHECK(f[0].inner.v_int32 == k1, "k1 %d", f[0].inner.v_int32);
 	CHECK(same_bytes(&f[1], k2, strlen(k2)), "k2");
 	CHECK(f[2].inner.v_bool == (k1 & 1), "b");
-	CHECK(f[3].inner.v_int32 == -k1 && f[4].inner.v_int64 == (int64_t)k1 << 33, "integers");
+	CHECK(f[3].inner.v_int32 == -k1 && f[4].inner.v_int64 == (int64_t)k1 * (1LL << 32), "integers");
 	CHECK(f[5].inner.v_float == k1 / 4.0f && f[6].inner.v_double == -k1 / 8.0, "floats");
 	CHECK(same_bytes(&f[7], "a\0b", 3) && same_bytes(&f[8], "12345", 5), "bytes");
 }
@@ -146,9 +147,11 @@ static void scan_bounds(void) {
 	int counts[3][3] = {{4, 2, 0}, {2, 0, 0}, {0, 0, 0}}; /* [start, end): the start belongs, the end does not */
 	for (int s = 0; s < 3; s++) {
 		for (int e = 0; e < 3; e++) {
-			MeruValue from[2] = {v_text(starts[s].k2), v_i32(starts[s].k1)}, to[2] = {v_text(ends[e].k2), v_i32(ends[e].k1)};
+			MeruValue from[2] = {v_text(starts[s].k2), v_i32(starts[s].k1)},
+					  to[2] = {v_text(ends[e].k2), v_i32(ends[e].k1)};
 			MeruScanResult *r = NULL;
-			EXPECT(MeruStatus_Ok, meru_scan(db, from, (uintptr_t)starts[s].parts, to, (uintptr_t)ends[e].parts, &r, &err));
+			EXPECT(MeruStatus_Ok,
+				   meru_scan(db, from, (uintptr_t)starts[s].parts, to, (uintptr_t)ends[e].parts, &r, &err));
 			CHECK((int)r->count == counts[s][e], "scan %d %d: %zu rows", s, e, (size_t)r->count);
 			meru_scan_result_free(r);
 		}
@@ -205,8 +208,8 @@ static void batches_and_deletes(void) {
 static void defaults(void) {
 	MeruValue seven = v_i32(7), none = v_text("none");
 	MeruColumnDef defs[3] = {{"id", MeruColumnType_Int64, 0, 0, NULL, NULL},
-	                         {"n", MeruColumnType_Int32, 0, 0, &seven, &seven},
-	                         {"s", MeruColumnType_ByteArray, 0, 0, NULL, &none}};
+							 {"n", MeruColumnType_Int32, 0, 0, &seven, &seven},
+							 {"s", MeruColumnType_ByteArray, 0, 0, NULL, &none}};
 	uintptr_t key[1] = {0};
 	MeruOpenOptions o;
 	memset(&o, 0, sizeof o);
@@ -225,10 +228,11 @@ static void defaults(void) {
 	EXPECT(MeruStatus_Ok, meru_close_free(db, &err));
 	MeruManifestInfo *info = NULL;
 	EXPECT(MeruStatus_Ok, meru_manifest_info(NULL, in("defaults"), &info, &err));
-	CHECK(info && info->columns[1].initial_default && info->columns[1].initial_default->inner.v_int32 == 7, "initial default");
+	CHECK(info && info->columns[1].initial_default && info->columns[1].initial_default->inner.v_int32 == 7,
+		  "initial default");
 	CHECK(info && !info->columns[2].initial_default && info->columns[2].write_default &&
-	          same_bytes(info->columns[2].write_default, "none", 4),
-	      "write default");
+			  same_bytes(info->columns[2].write_default, "none", 4),
+		  "write default");
 	meru_manifest_info_free(info);
 }
 
@@ -239,27 +243,29 @@ static void manifest_facts(void) {
 	MeruManifestInfo *info = NULL;
 	EXPECT(MeruStatus_Ok, meru_manifest_info(NULL, in("manifest"), &info, &err));
 	CHECK(!strcmp(info->table_name, "everything"), "name %s", info->table_name);
-	CHECK(info->column_count == columns_all && info->pk_count == 2 && info->primary_key[0] == 1 && info->primary_key[1] == 0,
-	      "columns and key");
+	CHECK(info->column_count == columns_all && info->pk_count == 2 && info->primary_key[0] == 1 &&
+			  info->primary_key[1] == 0,
+		  "columns and key");
 	for (int i = 0; i < columns_all; i++) {
 		MeruColumnDef *c = &info->columns[i];
 		CHECK(!strcmp(c->name, defs_all[i].name) && c->col_type == defs_all[i].col_type &&
-		          c->fixed_byte_len == defs_all[i].fixed_byte_len && c->nullable == defs_all[i].nullable,
-		      "column %d", i);
+				  c->fixed_byte_len == defs_all[i].fixed_byte_len && c->nullable == defs_all[i].nullable,
+			  "column %d", i);
 	}
 	CHECK(info->parquet_count == 1 && info->parquet_paths[0][0] == '/' && access(info->parquet_paths[0], R_OK) == 0,
-	      "%zu files", (size_t)info->parquet_count);
+		  "%zu files", (size_t)info->parquet_count);
 	meru_manifest_info_free(info);
 	MeruStats st;
 	memset(&st, 0xff, sizeof st);
 	EXPECT(MeruStatus_Ok, meru_stats(db, &st, &err));
 	CHECK(st.current_seq == 1 && st.snapshot_id > 0 && st.memtable.flush_threshold == 64 << 20 &&
-	          st.memtable.immutable_count == 0 && st.memtable.active_entry_count == 0,
-	      "stats: seq %llu, snapshot %lld, threshold %zu", (unsigned long long)st.current_seq, (long long)st.snapshot_id,
-	      (size_t)st.memtable.flush_threshold);
+			  st.memtable.immutable_count == 0 && st.memtable.active_entry_count == 0,
+		  "stats: seq %llu, snapshot %lld, threshold %zu", (unsigned long long)st.current_seq,
+		  (long long)st.snapshot_id, (size_t)st.memtable.flush_threshold);
 	put(db, 2, "a");
 	EXPECT(MeruStatus_Ok, meru_stats(db, &st, &err));
-	CHECK(st.current_seq == 2 && st.memtable.active_entry_count == 1 && st.memtable.active_size_bytes > 0, "stats after a put");
+	CHECK(st.current_seq == 2 && st.memtable.active_entry_count == 1 && st.memtable.active_size_bytes > 0,
+		  "stats after a put");
 	char *path = meru_catalog_path(db);
 	CHECK(path && path[0] == '/' && strstr(path, "/manifest"), "path %s", path ? path : "NULL");
 	meru_free_string(path);
@@ -410,95 +416,6 @@ static void shared_handles(void) {
 	EXPECT(MeruStatus_Ok, meru_close_free(b, &err));
 }
 
-/* Runs this program with arguments and returns its exit status; its output goes to *out. */
-static int run_self(const char *a, const char *b, char *out, size_t cap) {
-	int fd[2];
-	if (pipe(fd)) {
-		return -1;
-	}
-	pid_t pid = fork();
-	if (pid == 0) {
-		dup2(fd[1], 1);
-		close(fd[0]);
-		close(fd[1]);
-		execl(self, self, a, b, (char *)NULL);
-		_exit(127);
-	}
-	close(fd[1]);
-	size_t n = 0;
-	ssize_t got;
-	while (n + 1 < cap && (got = read(fd[0], out + n, cap - 1 - n)) > 0) {
-		n += (size_t)got;
-	}
-	out[n] = 0;
-	close(fd[0]);
-	int status = 0;
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void two_processes(void) {
-	MeruHandle *db = open_all(in("locked"), NULL);
-	put(db, 1, "a");
-	char out[4096], pid[32];
-	CHECK(run_self("open", in("locked"), out, sizeof out) == 11, "the second process: %s", out);
-	snprintf(pid, sizeof pid, "%d", (int)getpid());
-	CHECK(strstr(out, pid), "the message does not name the holder %s: %s", pid, out);
-	CHECK(has(db, 1, "a"), "the first one goes on");
-	EXPECT(MeruStatus_Ok, meru_close_free(db, &err));
-	CHECK(run_self("open", in("locked"), out, sizeof out) == 0, "once it is free: %s", out);
-}
-
-static void overwrite(const char *path, long offset, const char *bytes) {
-	int fd = open(path, O_RDWR);
-	CHECK(fd >= 0, "%s", path);
-	off_t at = offset < 0 ? lseek(fd, 0, SEEK_END) + offset : offset;
-	CHECK(pwrite(fd, bytes, strlen(bytes), at) == (ssize_t)strlen(bytes), "pwrite");
-	close(fd);
-}
-
-static void damage(void) {
-	/* a file where the directory should be; a directory under a file */
-	FILE *f = fopen(in("file"), "w");
-	CHECK(f && !fclose(f), "file");
-	MeruHandle *db = NULL;
-	MeruOpenOptions o = options_all(in("file/below"));
-	EXPECT_ABOUT(MeruStatus_ErrIo, "file/below", meru_open(&o, NULL, &db, &err));
-	EXPECT(MeruStatus_ErrNotFound, meru_open_existing(in("nowhere"), 0, NULL, &db, &err));
-	EXPECT(MeruStatus_ErrNotFound, meru_open_existing(in("nowhere"), 1, NULL, &db, &err));
-	MeruManifestInfo *info = NULL;
-	EXPECT(MeruStatus_ErrNotFound, meru_manifest_info(NULL, in("nowhere"), &info, &err));
-	CHECK(access(in("nowhere"), F_OK) != 0, "an open made a directory");
-
-	/* a damaged data file */
-	db = open_all(in("damaged"), NULL);
-	for (int i = 0; i < 100; i++) {
-		put(db, i, "a");
-	}
-	EXPECT(MeruStatus_Ok, meru_close_free(db, &err));
-	EXPECT(MeruStatus_Ok, meru_manifest_info(NULL, in("damaged"), &info, &err));
-	CHECK(info->parquet_count == 1, "%zu files", (size_t)info->parquet_count);
-	overwrite(info->parquet_paths[0], -40, "#### garbage where the footer was ####");
-	EXPECT(MeruStatus_Ok, meru_open_existing(in("damaged"), 0, NULL, &db, &err));
-	MeruScanResult *r = NULL;
-	char *err = NULL;
-	int status = meru_scan(db, NULL, 0, NULL, 0, &r, &err);
-	CHECK(status == MeruStatus_ErrParquet || status == MeruStatus_ErrCorruption, "a damaged data file: %d %s", status, err);
-	CHECK(err && strstr(err, ".parquet"), "the message does not name the file: %s", err ? err : "NULL");
-	meru_free_string(err);
-	meru_manifest_info_free(info);
-	meru_free(db);
-
-	/* a damaged manifest */
-	db = open_all(in("bad-manifest"), NULL);
-	EXPECT(MeruStatus_Ok, meru_close_free(db, &err));
-	char path[1200];
-	snprintf(path, sizeof path, "%s/metadata/v1.manifest.bin", in("bad-manifest"));
-	overwrite(path, 9, "garbagegarbage");
-	EXPECT_ABOUT(MeruStatus_ErrCorruption, "manifest", meru_open_existing(in("bad-manifest"), 0, NULL, &db, &err));
-	EXPECT_ABOUT(MeruStatus_ErrCorruption, "manifest", meru_open_existing(in("bad-manifest"), 1, NULL, &db, &err));
-}
-
 /* A call of the first generation whose work comes in a later version: where it is, it succeeds or says so. */
 static void later_call(int status, char *err) {
 	CHECK(status == MeruStatus_Ok || (status == 16 && err), "status %d: %s", status, err ? err : "NULL");
@@ -522,35 +439,6 @@ static void exporting(void) {
 	int status = meru_export_iceberg(db, in("export-target"), &err);
 	later_call(status, err);
 	CHECK(has(db, 1, "a"), "the row is still there");
-	EXPECT(MeruStatus_Ok, meru_close_free(db, &err));
-}
-
-static void forked_child(void) {
-	MeruHandle *db = open_all(in("fork"), NULL);
-	put(db, 1, "a");
-	MeruScanResult *r = NULL;
-	EXPECT(MeruStatus_Ok, meru_scan(db, NULL, 0, NULL, 0, &r, &err));
-	pid_t pid = fork();
-	if (pid == 0) {
-		char *err = NULL;
-		int found, bad = 0;
-		MeruRow *row;
-		MeruValue key[2] = {v_text("a"), v_i32(1)};
-		alarm(20); /* a hang is a failure */
-		bad |= meru_get(db, key, 2, &found, &row, &err) != 16 || !err || !strstr(err, "fork");
-		meru_free_string(err);
-		bad |= meru_flush(db, NULL) != 16;
-		bad |= meru_close_free(db, NULL) != 16;
-		meru_free(db);
-		bad |= meru_is_closed(db) != 1;
-		meru_scan_result_free(r); /* C memory */
-		_exit(bad ? 1 : 0);
-	}
-	int status = 0;
-	waitpid(pid, &status, 0);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
-	CHECK(has(db, 1, "a"), "the parent goes on");
-	meru_scan_result_free(r);
 	EXPECT(MeruStatus_Ok, meru_close_free(db, &err));
 }
 

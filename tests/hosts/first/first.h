@@ -1,5 +1,5 @@
-/* What a client of the first generation has: its names, values and layouts, written down from the published facts and not
- * from our header. Nothing here may be changed to make a test pass. */
+/* What a client of the first generation has: its names, values and layouts, written down from the published facts and
+ * not from our header. Nothing here may be changed to make a test pass. */
 #ifndef FIRST_H
 #define FIRST_H
 
@@ -133,7 +133,8 @@ int meru_put(MeruHandle *, const MeruRow *, uint64_t *, char **);
 int meru_put_batch(MeruHandle *, const MeruRow *, uintptr_t, uint64_t *, char **);
 int meru_delete(MeruHandle *, const MeruValue *, uintptr_t, uint64_t *, char **);
 int meru_get(const MeruHandle *, const MeruValue *, uintptr_t, int *, MeruRow **, char **);
-int meru_scan(const MeruHandle *, const MeruValue *, uintptr_t, const MeruValue *, uintptr_t, MeruScanResult **, char **);
+int meru_scan(const MeruHandle *, const MeruValue *, uintptr_t, const MeruValue *, uintptr_t, MeruScanResult **,
+			  char **);
 int meru_flush(MeruHandle *, char **);
 int meru_refresh(MeruHandle *, char **);
 int meru_stats(const MeruHandle *, MeruStats *, char **);
@@ -146,9 +147,8 @@ void meru_free_string(char *);
 MeruRuntime *meru_runtime_new(uintptr_t, char **);
 void meru_runtime_free(MeruRuntime *);
 
-/* Weak, so that this client links where they are missing; the case "calls" says whether they are there. */
-__attribute__((weak)) int meru_compact(MeruHandle *, char **);
-__attribute__((weak)) int meru_export_iceberg(MeruHandle *, const char *, char **);
+int meru_compact(MeruHandle *, char **);
+int meru_export_iceberg(MeruHandle *, const char *, char **);
 
 #ifdef __cplusplus
 }
