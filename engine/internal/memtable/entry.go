@@ -3,59 +3,35 @@ package memtable
 import (
 	"bytes"
 	"encoding/binary"
-	"sync/atomic"
+	"math/bits"
 	"unsafe"
 
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// An entry in the arena, aligned to 8 bytes:
+// An entry in the arena, aligned to 8 bytes, constant once it is in the tree:
 //
-//	 0  u64  the first 8 key bytes, big-endian, zeros where the key is shorter
-//	 8  u64  sequence number << 8 | op
-//	16  u32  height << 27 | key length
-//	20  u32  value length
-//	24  u32  next[0], next[1], … next[height-1]: where the next entry of each level is, in words; 0: there is none
-//	         key, value
-//
-// All but the next offsets is constant once the entry is linked. The head has the same layout and only offsets.
+//	 0  u64  sequence number << 8 | op
+//	 8  u32  key length
+//	12  u32  value length
+//	16       key, value
 const (
-	entryHeader = 24
-	// maxHeight suits 4^16 entries; the height of an entry is h with probability 3/4^h.
-	maxHeight = 16
-	// EntryBytes counts room for two next offsets, and one byte more, unaligned, for taller towers: they take 8 bytes more
-	// with probability 1/16, 16 with 1/256 and so on, 0.53 on average.
-	towerBudget = 8
-	tallBudget  = 1
-	headBytes   = entryHeader + 4*maxHeight
-
-	keyLenBits = 27
-	maxKeyLen  = 1<<keyLenBits - 1
-	maxValLen  = 1<<32 - 1
+	entryHeader = 16
+	maxEntryLen = 1<<32 - 1 // of a key or a value
+	prefixBytes = 8         // what is compared as one number
 )
 
-// entry is the address of an entry; nil is the end of the list.
+// entry is the address of an entry; nil is the end.
 type entry = unsafe.Pointer
 
-func entryPrefix(e entry) uint64  { return *(*uint64)(e) }
-func entryTrailer(e entry) uint64 { return *(*uint64)(unsafe.Add(e, 8)) }
+func entryTrailer(e entry) uint64 { return *(*uint64)(e) }
 func entrySeq(e entry) base.Seq   { return entryTrailer(e) >> 8 }
 func entryOp(e entry) base.Op     { return base.Op(entryTrailer(e)) }
-func entryKeyLen(e entry) int     { return int(*(*uint32)(unsafe.Add(e, 16)) & maxKeyLen) }
-func entryHeight(e entry) int     { return int(*(*uint32)(unsafe.Add(e, 16)) >> keyLenBits) }
-func entryValueLen(e entry) int   { return int(*(*uint32)(unsafe.Add(e, 20))) }
-
-// entryNext returns the place of the offset of the next entry on a level.
-func entryNext(e entry, level int) *uint32 {
-	return (*uint32)(unsafe.Add(e, entryHeader+4*level))
-}
-
-// loadNext is how readers follow a level: what they reach is complete.
-func loadNext(e entry, level int) uint32 { return atomic.LoadUint32(entryNext(e, level)) }
+func entryKeyLen(e entry) int     { return int(*(*uint32)(unsafe.Add(e, 8))) }
+func entryValueLen(e entry) int   { return int(*(*uint32)(unsafe.Add(e, 12))) }
 
 func entryKey(e entry) []byte {
-	n := entryKeyLen(e)
-	return unsafe.Slice((*byte)(unsafe.Add(e, entryHeader+4*entryHeight(e))), n)
+	return unsafe.Slice((*byte)(unsafe.Add(e, entryHeader)), entryKeyLen(e))
 }
 
 // entryValue returns the value: nil for a tombstone without one.
@@ -64,17 +40,24 @@ func entryValue(e entry) []byte {
 	if n == 0 && entryOp(e) == base.OpDelete {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Add(e, entryHeader+4*entryHeight(e)+entryKeyLen(e))), n)
+	return unsafe.Slice((*byte)(unsafe.Add(e, entryHeader+entryKeyLen(e))), n)
 }
 
 // entrySize returns how many bytes an entry takes in the arena.
-func entrySize(e entry) int {
-	return alignWord(entryHeader + 4*entryHeight(e) + entryKeyLen(e) + entryValueLen(e))
-}
+func entrySize(keyLen, valueLen int) int { return alignWord(entryHeader + keyLen + valueLen) }
 
 func alignWord(n int) int { return (n + 7) &^ 7 }
 
-// keyPrefix returns the first 8 bytes of a key as a number that orders as they do.
+// writeEntry fills an entry.
+func writeEntry(e entry, key []byte, seq base.Seq, op base.Op, value []byte) {
+	*(*uint64)(e) = seq<<8 | uint64(op)
+	*(*uint32)(unsafe.Add(e, 8)) = uint32(len(key))
+	*(*uint32)(unsafe.Add(e, 12)) = uint32(len(value))
+	data := unsafe.Slice((*byte)(unsafe.Add(e, entryHeader)), len(key)+len(value))
+	copy(data[copy(data, key):], value)
+}
+
+// keyPrefix returns the first 8 bytes of a key as a number that orders as they do, zeros where the key is shorter.
 func keyPrefix(key []byte) uint64 {
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64(key)
@@ -84,8 +67,16 @@ func keyPrefix(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// compareRest compares two keys whose prefixes are equal. Where one of them ends within the prefix, it is a prefix of the
-// other (or the zeros that follow it there), so the lengths decide.
+// prefixFrom is keyPrefix of what follows the first depth bytes.
+func prefixFrom(key []byte, depth int) uint64 {
+	if len(key) >= depth+8 {
+		return binary.BigEndian.Uint64(key[depth:])
+	}
+	return keyPrefix(key[depth:])
+}
+
+// compareRest compares two keys whose prefixes are equal. Where one of them ends within the prefix, the other one has
+// only zeros up to the prefix's end, so the lengths decide.
 func compareRest(a, b []byte) int {
 	if len(a) <= 8 || len(b) <= 8 {
 		return len(a) - len(b)
@@ -93,19 +84,53 @@ func compareRest(a, b []byte) int {
 	return bytes.Compare(a[8:], b[8:])
 }
 
-// before reports whether entry e comes before the place of (key, seq), given that the prefixes of the keys are equal. An
-// entry with the very same key and sequence number does not.
-func before(e entry, key []byte, seq base.Seq) bool {
-	c := compareRest(entryKey(e), key)
-	return c < 0 || c == 0 && entrySeq(e) > seq
+// sharedPrefix returns how many of the first n bytes two keys share.
+func sharedPrefix(a, b []byte, n int) int {
+	n = min(n, len(a), len(b))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
 }
 
 // sameKey reports whether two entries have one key.
-func sameKey(a, b entry) bool {
-	return entryPrefix(a) == entryPrefix(b) && compareRest(entryKey(a), entryKey(b)) == 0
+func sameKey(a, b entry) bool { return bytes.Equal(entryKey(a), entryKey(b)) }
+
+// target is a place that is looked for: the first entry with this key and at most this sequence number, or else the
+// first one with a greater key.
+type target struct {
+	key    []byte
+	prefix uint64
+	seq    base.Seq
 }
 
-// wordBytes views words as bytes.
-func wordBytes(words []uint64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
+func newTarget(key []byte, seq base.Seq) target { return target{key, keyPrefix(key), seq} }
+
+// prefixFrom returns the prefix of what follows the first depth bytes of the key.
+func (t *target) prefixFrom(depth int) uint64 {
+	if depth == 0 {
+		return t.prefix
+	}
+	return prefixFrom(t.key, depth)
+}
+
+// tieAfter reports whether the target is after entry e, given that the keys share their first depth bytes and the prefix
+// that follows.
+func (t *target) tieAfter(e entry, depth int) bool {
+	c := compareRest(entryKey(e)[depth:], t.key[depth:])
+	return c < 0 || c == 0 && entrySeq(e) > t.seq
+}
+
+// after reports whether the target is after entry e.
+func (t *target) after(e entry) bool {
+	if p := keyPrefix(entryKey(e)); p != t.prefix {
+		return p < t.prefix
+	}
+	return t.tieAfter(e, 0)
 }

@@ -9,6 +9,11 @@ type Iter struct {
 	max base.Seq
 	all bool
 	e   entry // nil: not positioned, or at the end
+	i   int   // the rank of e in leaf
+	// leaf is a copy: entries that come later do not disturb it.
+	leaf leafView
+	// touched keeps the loads alive that bring entries into the cache.
+	touched uint64
 }
 
 // NewIter returns an iterator over the newest version of each key with a sequence number of at most max, tombstones
@@ -20,23 +25,42 @@ func (m *Memtable) NewAllIter() *Iter { return &Iter{m: m, max: base.MaxSeq, all
 
 // First moves to the first entry.
 func (it *Iter) First() {
-	it.e = it.follow(it.m.head)
-	it.settle()
+	it.m.view(&it.leaf, it.m.firstLeaf, nil)
+	it.start(0, &target{})
 }
 
 // SeekGE moves to the first entry with a key of at least key.
 func (it *Iter) SeekGE(key []byte) {
-	it.e = it.m.seek(key, base.MaxSeq)
+	t := newTarget(key, base.MaxSeq)
+	n := it.m.leafFor(&t)
+	rank := it.m.view(&it.leaf, n, &t)
+	for rank == it.leaf.count && it.m.isRightOf(n, &t) {
+		n = it.m.moveRight(n, &t)
+		rank = it.m.view(&it.leaf, n, &t)
+	}
+	it.start(rank, &t)
+}
+
+// start moves to the entry of a rank in the leaf, or where there is none to the first one further right that is not
+// before the target.
+func (it *Iter) start(rank int, t *target) {
+	it.touch()
+	it.i = rank
+	if it.e = nil; rank < it.leaf.count {
+		it.e = it.m.at(it.leaf.entries[rank])
+	} else {
+		it.nextLeaf(t)
+	}
 	it.settle()
 }
 
 // Next moves to the next key (of NewAllIter: the next version). The iterator must be valid.
 func (it *Iter) Next() {
 	last := it.e
-	it.e = it.follow(last)
+	it.step()
 	if !it.all {
 		for it.e != nil && sameKey(it.e, last) {
-			it.e = it.follow(it.e)
+			it.step()
 		}
 	}
 	it.settle()
@@ -45,16 +69,42 @@ func (it *Iter) Next() {
 // settle skips versions that are too new.
 func (it *Iter) settle() {
 	for it.e != nil && entrySeq(it.e) > it.max {
-		it.e = it.follow(it.e)
+		it.step()
 	}
 }
 
-func (it *Iter) follow(e entry) entry {
-	off := loadNext(e, 0)
-	if off == 0 {
-		return nil
+// step moves to the next entry.
+func (it *Iter) step() {
+	if it.i++; it.i < it.leaf.count {
+		it.e = it.m.at(it.leaf.entries[it.i])
+		return
 	}
-	return it.m.at(off)
+	t := newTarget(entryKey(it.e), entrySeq(it.e))
+	it.nextLeaf(&t)
+}
+
+// nextLeaf moves to the first entry in the leaves further right that is not before the target, nor the one it stood on.
+func (it *Iter) nextLeaf(t *target) {
+	for it.leaf.next != 0 {
+		it.m.view(&it.leaf, it.m.at(it.leaf.next), nil)
+		it.touch()
+		for it.i = 0; it.i < it.leaf.count; it.i++ {
+			if e := it.m.at(it.leaf.entries[it.i]); e != it.e && !t.after(e) {
+				it.e = e
+				return
+			}
+		}
+	}
+	it.e = nil
+}
+
+// touch loads a word of each entry of the leaf: the cache misses overlap, instead of coming one after the other.
+func (it *Iter) touch() {
+	var sum uint64
+	for _, off := range it.leaf.entries[:it.leaf.count] {
+		sum += entryTrailer(it.m.at(off))
+	}
+	it.touched += sum
 }
 
 // Valid reports whether the iterator stands on an entry.

@@ -1,7 +1,7 @@
 package memtable
 
 import (
-	"math/bits"
+	"bytes"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,11 +12,14 @@ import (
 var ErrFull = base.Errorf(base.CodeInvalidArgument, "the row does not fit into the memtable")
 
 const (
-	wordBytesLog = 3
-	// headAt is where the head is: word 0 stays unused, for offset 0 says that there is no entry.
-	headAt = 8
-	// heightSlack is room for towers above their budget; what lower ones leave unused adds to it.
-	heightSlack = 256
+	wordLog = 3
+	// firstEntry is where entries start; offset 0 says that there is nothing.
+	firstEntry = 64
+	// nodeBudget is what EntryBytes counts for the tree: at least halfSlots entries share a leaf, as many leaves a parent
+	// and so on, which makes 192/7 + 256/49 + 256/343 + … = 33.5 bytes. nodeSlack is for the last node of each level,
+	// which may be emptier.
+	nodeBudget = 34
+	nodeSlack  = leafBytes + maxLevels*innerBytes
 	// arrivalStride is how many entries share one word of the arrival index.
 	arrivalStride = 64
 	maxCapacity   = 31 << 30 // what 32-bit offsets reach, with some room
@@ -25,58 +28,44 @@ const (
 // Memtable is an ordered set of row versions outside of Go's heap. One goroutine at a time may call Add; everything else
 // is safe for any number of goroutines beside it. All methods need a reference to be held (see Ref).
 type Memtable struct {
-	mem      []byte
-	base     unsafe.Pointer
-	head     entry
-	first    unsafe.Pointer // the first entry
-	arrivals unsafe.Pointer // the arrival index: u32 offsets of entries 0, arrivalStride, 2*arrivalStride, …
-	capacity int
-	refs     atomic.Int64
-	height   atomic.Uint32 // levels in use
+	mem       []byte
+	base      unsafe.Pointer
+	firstLeaf node
+	arrivals  unsafe.Pointer // the arrival index: u32 offsets of entries 0, arrivalStride, 2*arrivalStride, …
+	capacity  int
+	refs      atomic.Int64
+	root      atomic.Uint64 // levels of inner nodes << 32 | offset
 
 	_ [64]byte // what the writer changes at each Add is on other cache lines than what readers need
 
-	count atomic.Int64 // entries linked
+	count atomic.Int64 // entries in the tree
 	bytes atomic.Int64 // the sum of their EntryBytes
 	w     writer
-}
-
-// writer is what only Add uses.
-type writer struct {
-	splice splice
-	used   int // bytes of the arena that entries take, counted from the first one
-	random uint64
 }
 
 // New maps a memtable for entries of capacity bytes in all (see EntryBytes), 31 GiB at most. The caller has its one
 // reference. The error is CodeInvalidArgument for a capacity out of range, CodeIO where the system gives no memory.
 func New(capacity int) (*Memtable, error) {
 	if capacity < 0 || capacity > maxCapacity {
-		return nil, base.Errorf(base.CodeInvalidArgument, "memtable capacity of %d bytes: at most %d are allowed", capacity, maxCapacity)
+		return nil, base.Errorf(base.CodeInvalidArgument, "memtable capacity of %d bytes: 0 to %d are allowed", capacity, maxCapacity)
 	}
-	capacity = alignWord(capacity)
-	firstAt := headAt + alignWord(headBytes)
-	indexAt := firstAt + capacity + heightSlack
+	nodesEnd := (firstEntry + capacity + nodeSlack + nodeAlign) &^ (nodeAlign - 1)
 	indexBytes := 4 * (capacity/EntryBytes(0, 0)/arrivalStride + 1)
-	mem, err := mapMemory(indexAt + indexBytes)
+	mem, err := mapMemory(nodesEnd + indexBytes)
 	if err != nil {
 		return nil, err
 	}
 	m := &Memtable{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), capacity: capacity}
-	m.head = unsafe.Add(m.base, headAt)
-	m.first = unsafe.Add(m.base, firstAt)
-	m.arrivals = unsafe.Add(m.base, indexAt)
+	m.arrivals = unsafe.Add(m.base, nodesEnd)
+	m.w.entryEnd, m.w.nodeEnd = firstEntry, nodesEnd
+	m.firstLeaf = m.newNode(leafBytes)
+	m.setRoot(m.firstLeaf, 0)
 	m.refs.Store(1)
-	m.height.Store(1)
-	m.w.random = 0x9e3779b97f4a7c15
-	m.w.splice.reset(m)
 	return m, nil
 }
 
 // EntryBytes returns how many bytes of a memtable's capacity an entry takes: Bytes grows by exactly this.
-func EntryBytes(keyLen, valueLen int) int {
-	return alignWord(entryHeader+towerBudget+keyLen+valueLen) + tallBudget
-}
+func EntryBytes(keyLen, valueLen int) int { return entrySize(keyLen, valueLen) + nodeBudget }
 
 // Fits reports whether an entry can still be added. Only the writer may rely on the answer.
 func (m *Memtable) Fits(keyLen, valueLen int) bool {
@@ -100,107 +89,46 @@ func (m *Memtable) Ref() { m.refs.Add(1) }
 func (m *Memtable) Unref() {
 	if m.refs.Add(-1) == 0 {
 		unmapMemory(m.mem)
-		m.mem, m.base, m.head, m.first, m.arrivals = nil, nil, nil, nil, nil
+		m.mem, m.base, m.firstLeaf, m.arrivals, m.w = nil, nil, nil, nil, writer{}
 	}
-}
-
-func (m *Memtable) at(off uint32) entry { return unsafe.Add(m.base, uintptr(off)<<wordBytesLog) }
-
-func (m *Memtable) offset(e entry) uint32 {
-	return uint32((uintptr(e) - uintptr(m.base)) >> wordBytesLog)
 }
 
 // Add inserts a version of a key; key and value are copied. Callers serialise it. Of two entries with the same key and
 // sequence number the later one is found first. The error is ErrFull where it does not fit, CodeInvalidArgument for a
-// sequence number above base.MaxSeq or a key or value too long for the layout; nothing was added then.
+// sequence number above base.MaxSeq or a key or value of 4 GiB; nothing was added then.
 func (m *Memtable) Add(key []byte, seq base.Seq, op base.Op, value []byte) error {
-	if seq > base.MaxSeq || len(key) > maxKeyLen || len(value) > maxValLen {
+	if seq > base.MaxSeq || len(key) > maxEntryLen || len(value) > maxEntryLen {
 		return base.Errorf(base.CodeInvalidArgument, "memtable entry with a key of %d bytes, a value of %d and sequence number %d: at most %d, %d and %d are allowed",
-			len(key), len(value), seq, maxKeyLen, uint32(maxValLen), base.MaxSeq)
+			len(key), len(value), seq, maxEntryLen, maxEntryLen, base.MaxSeq)
 	}
 	taken, need := int(m.bytes.Load()), EntryBytes(len(key), len(value))
 	if need > m.capacity-taken {
 		return ErrFull
 	}
-	height := m.randomHeight()
-	size := alignWord(entryHeader + 4*height + len(key) + len(value))
-	if spare := taken + need + heightSlack - m.w.used; size > spare { // as good as never: see tallBudget
-		height = 1
-		size = alignWord(entryHeader + 4*height + len(key) + len(value))
-	}
-	e := unsafe.Add(m.first, m.w.used)
-	prefix := keyPrefix(key)
-	*(*uint64)(e) = prefix
-	*(*uint64)(unsafe.Add(e, 8)) = seq<<8 | uint64(op)
-	*(*uint32)(unsafe.Add(e, 16)) = uint32(height)<<keyLenBits | uint32(len(key))
-	*(*uint32)(unsafe.Add(e, 20)) = uint32(len(value))
-	copy(entryKey(e), key)
-	if len(value) > 0 {
-		copy(unsafe.Slice((*byte)(unsafe.Add(e, entryHeader+4*height+len(key))), len(value)), value)
-	}
-	if height > int(m.height.Load()) {
-		m.height.Store(uint32(height)) // the head has no successors there yet: readers that see it early find the end
-	}
-	s := &m.w.splice
-	s.seek(m, key, prefix, seq)
-	s.insert(m, e, prefix, height)
+	e := unsafe.Add(m.base, m.w.entryEnd)
+	m.w.entryEnd += entrySize(len(key), len(value))
+	writeEntry(e, key, seq, op, value)
+	t := newTarget(key, seq)
+	m.insert(&t, e)
 
 	count := int(m.count.Load())
 	if count%arrivalStride == 0 {
 		*(*uint32)(unsafe.Add(m.arrivals, 4*(count/arrivalStride))) = m.offset(e)
 	}
-	m.w.used += size
 	m.bytes.Store(int64(taken + need))
 	m.count.Store(int64(count + 1))
 	return nil
 }
 
-// randomHeight is h with probability 3/4^h.
-func (m *Memtable) randomHeight() int {
-	r := m.w.random // xorshift64
-	r ^= r << 13
-	r ^= r >> 7
-	r ^= r << 17
-	m.w.random = r
-	return min(bits.TrailingZeros64(r)/2+1, maxHeight)
-}
-
 // Get returns the newest version of a key with a sequence number of at most max; ok is false where there is none. A
 // tombstone is a version: op says so. The value aliases the memtable's memory.
 func (m *Memtable) Get(key []byte, max base.Seq) (value []byte, op base.Op, seq base.Seq, ok bool) {
-	e := m.seek(key, max)
-	if e == nil || entryPrefix(e) != keyPrefix(key) || compareRest(entryKey(e), key) != 0 {
+	t := newTarget(key, max)
+	e := m.seek(&t)
+	if e == nil || !bytes.Equal(entryKey(e), key) {
 		return nil, 0, 0, false
 	}
 	return entryValue(e), entryOp(e), entrySeq(e), true
-}
-
-// seek returns the first entry that is not before (key, seq), nil where all are.
-func (m *Memtable) seek(key []byte, seq base.Seq) entry {
-	prefix := keyPrefix(key)
-	x := m.head
-	var last uint32 // an entry known not to be before
-	var next entry
-	for level := int(m.height.Load()) - 1; level >= 0; level-- {
-		for {
-			off := loadNext(x, level)
-			if off == last {
-				break // also the end, on both levels
-			}
-			if off == 0 {
-				last, next = 0, nil
-				break
-			}
-			n := m.at(off)
-			p := entryPrefix(n)
-			if p > prefix || p == prefix && !before(n, key, seq) {
-				last, next = off, n
-				break
-			}
-			x = n
-		}
-	}
-	return next
 }
 
 // Arrivals calls fn with the entries from (inclusive) to to (exclusive) in the order of their arrival, counted from 0.
@@ -215,6 +143,6 @@ func (m *Memtable) Arrivals(from, to int, fn func(key []byte, seq base.Seq, op b
 		if i >= from {
 			fn(entryKey(e), entrySeq(e), entryOp(e))
 		}
-		e = unsafe.Add(e, entrySize(e))
+		e = unsafe.Add(e, entrySize(entryKeyLen(e), entryValueLen(e)))
 	}
 }

@@ -286,9 +286,6 @@ func TestExtremes(t *testing.T) {
 	if err := m.Add([]byte("k"), base.MaxSeq+1, base.OpPut, nil); base.CodeOf(err) != base.CodeInvalidArgument || errors.Is(err, ErrFull) {
 		t.Fatal(err)
 	}
-	if err := m.Add(make([]byte, maxKeyLen+1), 1, base.OpPut, nil); base.CodeOf(err) != base.CodeInvalidArgument || errors.Is(err, ErrFull) {
-		t.Fatal(err)
-	}
 	for _, capacity := range []int{-1, maxCapacity + 1} {
 		if _, err := New(capacity); base.CodeOf(err) != base.CodeInvalidArgument {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ func (m *MergeIter) sink(i int) {
 
 func (m *MergeIter) less(a, b int) bool {
 	x, y := m.iters[a].e, m.iters[b].e
-	if p, q := entryPrefix(x), entryPrefix(y); p != q {
+	if p, q := keyPrefix(entryKey(x)), keyPrefix(entryKey(y)); p != q {
 		return p < q
 	}
 	c := compareRest(entryKey(x), entryKey(y))

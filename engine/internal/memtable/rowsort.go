@@ -2,7 +2,6 @@ package memtable
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"unsafe"
 )
@@ -107,28 +106,6 @@ func (b *RowBuffer) dropShadowed() {
 		n++
 	}
 	b.index.n = n
-}
-
-// prefixFrom returns 8 key bytes from depth as a number that orders as they do, zeros where the key is shorter.
-func prefixFrom(key []byte, depth int) uint64 {
-	if len(key) >= depth+8 {
-		return binary.BigEndian.Uint64(key[depth:])
-	}
-	if len(key) <= depth {
-		return 0
-	}
-	return keyPrefix(key[depth:])
-}
-
-// sharedPrefix returns how many of the first n bytes two keys share.
-func sharedPrefix(a, b []byte, n int) int {
-	n = min(n, len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }
 
 // compareFrom compares two keys that share their first depth bytes.
