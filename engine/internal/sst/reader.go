@@ -137,7 +137,9 @@ func (c countingReader) ReadAt(p []byte, off int64) (int, error) {
 
 func (r *Reader) readFooter() error {
 	props := func(buffer int64, limit int64) *parquet.ReaderProperties {
-		p := parquet.NewReaderProperties(&readAllocator{path: r.path, limit: int(limit)})
+		// A chunk may be a single page; the library rounds what it asks for up to whole cache lines.
+		const cacheLine = 64
+		p := parquet.NewReaderProperties(&readAllocator{path: r.path, limit: int(limit) + cacheLine})
 		p.BufferedStreamEnabled = true
 		p.BufferSize = buffer
 		p.MaxCompressedPageSize = min(r.size, maxPageBytes)
