@@ -123,6 +123,16 @@ if builds header-c "$CC" -std=c99 -pedantic $warn -I"$root/include" -fsyntax-onl
 	pass "header: C99 and C++11 take it alone"
 fi
 
+# The program of docs/CAPI.md does what the page says.
+awk '/^```c$/ { inside = 1; next } /^```$/ && inside { exit } inside' "$root/docs/CAPI.md" >"$work/example.c"
+if builds example "$CC" -std=c11 $warn -I"$root/include" "$work/example.c" -o "$work/example.bin" $link; then
+	if (cd "$work" && [ "$(./example.bin 2>&1)" = Ada ]); then
+		pass "docs: the first program of CAPI.md"
+	else
+		fail "docs: the first program of CAPI.md"
+	fi
+fi
+
 # ---- C: a client of the first generation ----
 
 builds first "$CC" -std=gnu11 $warn -O1 -g "$here/first/client.c" -o "$work/first.bin" $link &&

@@ -353,38 +353,69 @@ void OverTime() {
 	OK(meru_reader_cache_set(8, &err));
 }
 
-// A full disk: the write fails with its own status, reads go on, and so do writes once there is room.
-void DiskFull(const std::string &mount_point) {
-	auto db = Open(mount_point + "/db", {"memtable_bytes", "1048576"});
-	auto schema = BuildSchema("t", {{"id", MeruColumnType_Int64}, {"b", MeruColumnType_ByteArray}}, {0});
-	OK(meru_create_table(db, schema, &err));
-	meru_table_schema_free(schema);
+// Writes rows that do not compress until one fails; returns how many there are, and the status.
+int64_t PutUntilFull(MeruHandle *db, int64_t from, int *status, std::string *message) {
 	std::string big(64 << 10, 'x');
-	for (size_t i = 0; i < big.size(); i++) {
-		big[i] = char(i * 2654435761u >> 13); // does not compress
+	std::mt19937 rng(7);
+	for (auto &c : big) {
+		c = char(rng());
 	}
-	int64_t written = 0;
-	int status = 0;
 	char *err = nullptr;
-	for (; written < 1000; written++) {
-		MeruValue f[2] = {I64(written), Bytes(big, MeruColumnType_ByteArray)};
-		f[1].inner.v_bytes.len -= size_t(written); // each one different
+	int64_t id = from;
+	for (*status = 0; id < from + 1000; id++) {
+		big[size_t(id)]++;
+		MeruValue f[2] = {I64(id), Bytes(big, MeruColumnType_ByteArray)};
 		MeruRow row = {f, 2};
-		if ((status = meru_put(db, &row, nullptr, &err)) != 0) {
+		if ((*status = meru_put(db, &row, nullptr, &err)) != 0) {
 			break;
 		}
 	}
-	CHECK(status == MeruStatus_ErrNoSpace && err && strstr(err, mount_point.c_str()), "status %d after %lld rows: %s",
-		  status, (long long)written, err ? err : "NULL");
+	*message = err ? err : "";
 	meru_free_string(err);
+	return id;
+}
+
+// A full disk: the write fails with its own status, reads go on, and so do writes once there is room again.
+void DiskFull(const std::string &mount_point) {
+	auto filler = mount_point + "/filler";
+	auto reserve = [&] {
+		FILE *f = fopen(filler.c_str(), "wb");
+		std::string block(3 << 20, 'f');
+		CHECK(f && fwrite(block.data(), 1, block.size(), f) == block.size() && fclose(f) == 0, "filler");
+	};
+	reserve();
+	auto db = Open(mount_point + "/db", {"memtable_bytes", "1048576", "gc_grace_secs", "0", "retain_versions", "1"});
+	auto schema = BuildSchema("t", {{"id", MeruColumnType_Int64}, {"b", MeruColumnType_ByteArray}}, {0});
+	OK(meru_create_table(db, schema, &err));
+	meru_table_schema_free(schema);
+	int status = 0;
+	std::string text;
+	int64_t written = PutUntilFull(db, 0, &status, &text);
+	CHECK(status == MeruStatus_ErrNoSpace && text.find(mount_point) != std::string::npos,
+		  "status %d after %lld rows: %s", status, (long long)written, text.c_str());
 	CHECK(CountRows(db) == written, "%lld rows, %lld acknowledged", (long long)CountRows(db), (long long)written);
+	CHECK(unlink(filler.c_str()) == 0, "unlink");
+	int64_t more = PutUntilFull(db, written, &status, &text);
+	CHECK(more > written, "no row after space was freed: %s", text.c_str());
+	CHECK(CountRows(db) == more, "%lld rows, %lld acknowledged", (long long)CountRows(db), (long long)more);
 	meru_free(db);
+	char *err = nullptr;
+	status = meru_open_existing((mount_point + "/db").c_str(), 1, nullptr, &db, &err);
+	CHECK(status == 0, "reopened read-only: %d %s", status, err ? err : "");
+	meru_free_string(err);
+	if (status == 0) {
+		CHECK(CountRows(db) == more, "reopened: %lld rows, %lld acknowledged", (long long)CountRows(db),
+			  (long long)more);
+		meru_free(db);
+	}
+	OK(meru_reader_cache_set(0, &err)); // lets go of the files
+	OK(meru_reader_cache_set(8, &err));
 }
 
 void OutOfSpace() {
 	auto point = In("small-disk");
 	mkdir(point.c_str(), 0755);
-	if (mount("none", point.c_str(), "tmpfs", 0, "size=8m") != 0) {
+	if (mount("none", point.c_str(), "tmpfs", 0, "size=16m") != 0) {
 		check_skip("full disk", "a tmpfs cannot be mounted here");
 		return;
 	}

@@ -457,6 +457,72 @@ void Keys() {
 	}
 }
 
+// What is too large is refused when it is written, by name; what is large passes through log and file.
+void Limits() {
+	auto db = Open(In("limits"));
+	auto schema = BuildSchema("limits", {{"k", MeruColumnType_Utf8}, {"b", MeruColumnType_ByteArray}}, {0});
+	OK(meru_create_table(db, schema, &err));
+	meru_table_schema_free(schema);
+	auto put = [&](const std::string &k, const std::string &b, char **err) {
+		MeruValue f[2] = {Bytes(k), Bytes(b, MeruColumnType_ByteArray)};
+		MeruRow row = {f, 2};
+		return meru_put(db, &row, nullptr, err);
+	};
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "65536", put(std::string(70000, 'k'), "", &err));
+	std::string big(size_t(256) << 20, 'b'), key(60000, 'k');
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "\"b\"", put("k", big, &err));
+	big.resize(30 << 20);
+	big[12345] = 0;
+	OK(put(key, big, &err));
+	OK(put("zeros\0inside"s, "x", &err));
+	for (int pass = 0; pass < 2; pass++) {
+		MeruValue k = Bytes(key);
+		int found = 0;
+		MeruRow *row = nullptr;
+		OK(meru_get(db, &k, 1, &found, &row, &err));
+		CHECK(found && SameValue(row->fields[0], k) && SameValue(row->fields[1], Bytes(big, MeruColumnType_ByteArray)),
+			  "the large row, pass %d", pass);
+		meru_row_free(row);
+		auto zeros = "zeros\0inside"s;
+		k = Bytes(zeros);
+		OK(meru_get(db, &k, 1, &found, &row, &err));
+		CHECK(found && SameValue(row->fields[0], k), "a key with a zero byte");
+		meru_row_free(row);
+		OK(meru_flush(db, &err));
+	}
+	OK(meru_close_free(db, &err));
+	// many columns, and one too many
+	std::vector<Col> columns;
+	std::vector<std::string> names;
+	for (int i = 0; i < 4097; i++) {
+		names.push_back("c" + std::to_string(i));
+	}
+	for (auto &n : names) {
+		columns.push_back({n.c_str(), MeruColumnType_Int32});
+	}
+	db = Open(In("wide"));
+	schema = BuildSchema("wide", columns, {4095});
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "4096", meru_create_table(db, schema, &err));
+	meru_table_schema_free(schema);
+	columns.pop_back();
+	schema = BuildSchema("wide", columns, {4095});
+	OK(meru_create_table(db, schema, &err));
+	meru_table_schema_free(schema);
+	std::vector<MeruValue> f;
+	for (int i = 0; i < 4096; i++) {
+		f.push_back(i % 2 ? I32(i) : Null());
+	}
+	MeruRow row = {f.data(), f.size()}, *got = nullptr;
+	OK(meru_put(db, &row, nullptr, &err));
+	OK(meru_flush(db, &err));
+	int found = 0;
+	OK(meru_get(db, &f[4095], 1, &found, &got, &err));
+	CHECK(found && got->field_count == 4096 && got->fields[4094].is_null && got->fields[4093].inner.v_int32 == 4093,
+		  "the wide row");
+	meru_row_free(got);
+	OK(meru_close_free(db, &err));
+}
+
 } // namespace
 
 void TypeCases() {
@@ -466,4 +532,5 @@ void TypeCases() {
 	check_run("a scan's batches written again", ArrowOutAndIn);
 	check_run("values of other types, and bad ones", Allowances);
 	check_run("keys of every type", Keys);
+	check_run("limits", Limits);
 }
