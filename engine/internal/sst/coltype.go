@@ -37,9 +37,13 @@ type colType struct {
 	signed   bool  // of formWiden: sign-extend
 	scale    int64 // of formScale
 	bounds   bool  // whether statistics carry bounds
-	bloom    bool  // whether the column, as a key, has a bloom filter
-	sorted   bool  // whether key order is the order of the Parquet type
-	labels   map[string]uint32
+	// bloom says whether the column, as a key, has a bloom filter. Not columns that DuckDB's reader takes for a BLOB: it
+	// hashes the printed form of the constant that it looks for (\xAB for a byte), finds it excluded, and returns no row.
+	bloom  bool
+	sorted bool // whether key order is the order of the Parquet type
+	// labels are an ENUM's, as bytes for the writer and by label for the reader.
+	labels     [][]byte
+	labelIndex map[string]uint32
 }
 
 // newColType maps a table column to its Parquet form.
@@ -85,27 +89,29 @@ func newColType(col *base.Column) *colType {
 		fixed(parquet.Types.FixedLenByteArray, 16, schema.UUIDLogicalType{})
 	case base.KindHugeInt, base.KindUHugeInt:
 		fixed(parquet.Types.FixedLenByteArray, 16, nil)
-		c.form = formFile
+		c.form, c.bloom = formFile, false
 	case base.KindInterval:
 		// Two intervals of one length may differ in their bytes, so neither bounds nor hashes of bytes say anything.
 		fixed(parquet.Types.FixedLenByteArray, 16, nil)
 		c.form, c.bounds, c.bloom, c.sorted = formFile, false, false, false
 	case base.KindFixedBinary:
 		fixed(parquet.Types.FixedLenByteArray, c.size, nil)
+		c.bloom = false
 	case base.KindVarchar:
 		c.physical, c.logical = parquet.Types.ByteArray, schema.StringLogicalType{}
 	case base.KindEnum:
 		// Keys order by index, labels by letters.
 		c.physical, c.logical, c.form, c.sorted = parquet.Types.ByteArray, schema.StringLogicalType{}, formLabel, false
-		c.labels = make(map[string]uint32, len(col.Type.Labels))
+		c.labelIndex = make(map[string]uint32, len(col.Type.Labels))
 		for i, l := range col.Type.Labels {
-			c.labels[l] = uint32(i)
+			c.labels = append(c.labels, append([]byte{}, l...)) // not nil, which the library takes for no value
+			c.labelIndex[l] = uint32(i)
 		}
 	case base.KindBlob:
-		c.physical = parquet.Types.ByteArray
+		c.physical, c.bloom = parquet.Types.ByteArray, false
 	case base.KindBit:
 		// The first byte counts padding bits: the order of the bytes is no order of bit strings.
-		c.physical, c.bounds, c.sorted = parquet.Types.ByteArray, false, false
+		c.physical, c.bounds, c.bloom, c.sorted = parquet.Types.ByteArray, false, false, false
 	}
 	return c
 }

@@ -202,7 +202,7 @@ func (c *fileColumn) appendArrays(out *row.Column, rows, n, values int, levels [
 func (c *fileColumn) labelsTo(out *row.Column, rows, n, values int, levels []int16, s *scratch) error {
 	s.dense = s.dense[:0]
 	for _, a := range s.arrays[:values] {
-		i, ok := c.labels[string(a)]
+		i, ok := c.labelIndex[string(a)]
 		if !ok {
 			return base.Errorf(base.CodeCorruption, "column %q holds %q, which is no label of its type", c.name, truncated(a))
 		}

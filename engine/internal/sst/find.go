@@ -281,7 +281,7 @@ func (r *Reader) mayContain(block int, key []byte, held *filters) (bool, error) 
 			continue
 		}
 		if c.form == formLabel {
-			v = []byte(c.typ.Labels[cast[uint32](v)[0]])
+			v = c.labels[cast[uint32](v)[0]]
 		} else if c.size > 0 {
 			v = c.appendPage(value[:0], v)
 		}

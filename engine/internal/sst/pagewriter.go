@@ -47,6 +47,12 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 	if bf := cw.GetBloomFilter(); bf != nil {
 		addEqualFloats(bf, t, col)
 	}
+	if stats, ok := cw.PageStatistics().(*metadata.ByteArrayStatistics); ok {
+		// The library loses the bounds of a page whose least value is empty, unless the memory of an earlier bound is there
+		// to be reused.
+		stats.SetMinMax([]byte{0}, []byte{0})
+		stats.Reset()
+	}
 	for from := 0; from < n; {
 		to := pageEnd(t, col, from, n, shape)
 		if err := p.writePage(cw, t, col, from, to); err != nil {
@@ -278,11 +284,14 @@ func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, 
 			if label >= len(t.typ.Labels) {
 				return base.Errorf(base.CodeInvalidArgument, "label %d of an ENUM of %d", label, len(t.typ.Labels))
 			}
-			l := t.typ.Labels[label]
-			p.arrays = append(p.arrays, unsafe.Slice(unsafe.StringData(l), len(l)))
+			p.arrays = append(p.arrays, t.labels[label])
 		}
 		_, err := w.WriteBatch(p.arrays, levels, nil)
 		return err
+	}
+	data := col.Data
+	if data == nil {
+		data = []byte{} // empty strings are slices of it: nil ones would not count as values in the statistics
 	}
 	if w.SupportsArrowOffsets() {
 		offsets := col.Offsets[from : to+1]
@@ -295,13 +304,13 @@ func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, 
 			}
 			offsets = p.offsets
 		}
-		_, err := w.WriteBatchArrow64(col.Data, offsets, levels, nil)
+		_, err := w.WriteBatchArrow64(data, offsets, levels, nil)
 		return err
 	}
 	p.arrays = p.arrays[:0]
 	for i := from; i < to; i++ {
 		if !isNull(i) {
-			p.arrays = append(p.arrays, col.Data[col.Offsets[i]:col.Offsets[i+1]:col.Offsets[i+1]])
+			p.arrays = append(p.arrays, data[col.Offsets[i]:col.Offsets[i+1]:col.Offsets[i+1]])
 		}
 	}
 	_, err := w.WriteBatch(p.arrays, levels, nil)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/sst/ssttest"
 )
 
 // checkIter reads the whole file and compares every value, sequence number and operation.
@@ -28,8 +29,8 @@ func checkIter(t *testing.T, r *Reader, s *base.Schema, rows []testRow) {
 					t.Fatalf("row %d, column %d (%s): read %+v, wrote %+v", at, c, s.Columns[c].Type, cols.Cols[c].Value(i), v)
 				}
 			}
-			if cols.Seqs[i] != want.seq || cols.Ops[i] != want.op {
-				t.Fatalf("row %d: sequence %d op %d, wrote %d and %d", at, cols.Seqs[i], cols.Ops[i], want.seq, want.op)
+			if cols.Seqs[i] != want.Seq || cols.Ops[i] != want.Op {
+				t.Fatalf("row %d: sequence %d op %d, wrote %d and %d", at, cols.Seqs[i], cols.Ops[i], want.Seq, want.Op)
 			}
 			at++
 		}
@@ -42,7 +43,7 @@ func checkIter(t *testing.T, r *Reader, s *base.Schema, rows []testRow) {
 func checkGets(t *testing.T, r *Reader, s *base.Schema, rows []testRow, step int) {
 	t.Helper()
 	for i := 0; i < len(rows); i += step {
-		pos, found, err := r.Find(rows[i].key)
+		pos, found, err := r.Find(rows[i].Key)
 		must(t, err)
 		if !found || pos != int64(i) {
 			t.Fatalf("key of row %d: found %v at %d", i, found, pos)
@@ -56,7 +57,7 @@ func checkGets(t *testing.T, r *Reader, s *base.Schema, rows []testRow, step int
 		}
 		seq, op, err := r.ReadVersion(pos)
 		must(t, err)
-		if seq != rows[i].seq || op != rows[i].op {
+		if seq != rows[i].Seq || op != rows[i].Op {
 			t.Fatalf("row %d: version %d %d", i, seq, op)
 		}
 	}
@@ -66,16 +67,16 @@ func checkGets(t *testing.T, r *Reader, s *base.Schema, rows []testRow, step int
 func TestEveryType(t *testing.T) {
 	for _, nullable := range []bool{false, true} {
 		for level := 0; level < 2; level++ {
-			types := append([]base.Type{{Kind: base.KindBigInt}}, allTypes...)
-			s := makeSchema(types, nullable, 0)
+			types := append([]base.Type{{Kind: base.KindBigInt}}, ssttest.AllTypes...)
+			s := ssttest.MakeSchema(types, nullable, 0)
 			rows := makeRows(t, s, 2500, int64(level), 5)
 			for _, cache := range []*Cache{nil, NewCache(1 << 20)} {
 				r, info, _ := writeFile(t, small(s, level), rows, cache)
-				if info.Rows != int64(len(rows)) || string(info.KeyMin) != string(rows[0].key) || string(info.KeyMax) != string(rows[len(rows)-1].key) {
+				if info.Rows != int64(len(rows)) || string(info.KeyMin) != string(rows[0].Key) || string(info.KeyMax) != string(rows[len(rows)-1].Key) {
 					t.Fatalf("file info %+v", info)
 				}
 				for i, row := range rows {
-					if info.Tombstones.Contains(uint32(i)) != (row.op == base.OpDelete) {
+					if info.Tombstones.Contains(uint32(i)) != (row.Op == base.OpDelete) {
 						t.Fatalf("tombstone of row %d", i)
 					}
 				}
@@ -88,8 +89,8 @@ func TestEveryType(t *testing.T) {
 
 // TestEveryKeyType finds every key of every type, and no other.
 func TestEveryKeyType(t *testing.T) {
-	for i, typ := range allTypes {
-		s := makeSchema([]base.Type{{Kind: base.KindInteger}, typ}, true, 1)
+	for i, typ := range ssttest.AllTypes {
+		s := ssttest.MakeSchema([]base.Type{{Kind: base.KindInteger}, typ}, true, 1)
 		rows := makeRows(t, s, 3000, int64(i), 5)
 		absent := makeRows(t, s, 500, int64(i)+1000, 0)
 		r, _, _ := writeFile(t, small(s, 1), rows, NewCache(1<<20))
@@ -104,20 +105,20 @@ func checkAbsent(t *testing.T, r *Reader, rows, absent []testRow) {
 	t.Helper()
 	present := map[string]bool{}
 	for _, row := range rows {
-		present[string(row.key)] = true
+		present[string(row.Key)] = true
 	}
 	for _, row := range absent {
-		_, found, err := r.Find(row.key)
+		_, found, err := r.Find(row.Key)
 		must(t, err)
-		if found != present[string(row.key)] {
-			t.Fatalf("key %x: found %v", row.key, found)
+		if found != present[string(row.Key)] {
+			t.Fatalf("key %x: found %v", row.Key, found)
 		}
 	}
 }
 
 // TestCompositeKey has a key of several types whose declared order is not the order of the columns.
 func TestCompositeKey(t *testing.T) {
-	s := makeSchema([]base.Type{{Kind: base.KindVarchar}, {Kind: base.KindBigInt}, {Kind: base.KindUUID}, {Kind: base.KindBoolean}}, true, 2, 0, 3)
+	s := ssttest.MakeSchema([]base.Type{{Kind: base.KindVarchar}, {Kind: base.KindBigInt}, {Kind: base.KindUUID}, {Kind: base.KindBoolean}}, true, 2, 0, 3)
 	rows := makeRows(t, s, 3000, 1, 5)
 	r, _, _ := writeFile(t, small(s, 0), rows, nil)
 	checkIter(t, r, s, rows)
