@@ -5,6 +5,8 @@
 #include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
+#include "duckdb/common/serializer/deserializer.hpp"
+#include "duckdb/common/serializer/serializer.hpp"
 #include "duckdb/function/partition_stats.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "duckdb/main/extension_helper.hpp"
@@ -45,11 +47,15 @@ BindInfo ScanBindInfo(const optional_ptr<FunctionData> bind_data_p) {
 	return table ? BindInfo(*table) : BindInfo(ScanType::EXTERNAL);
 }
 
-//! The number of rows is known, so that COUNT(*) need not read anything.
+//! Where no rows are in memory, their number is known, so that COUNT(*) need not read anything.
 vector<PartitionStatistics> ScanPartitionStats(ClientContext &, GetPartitionStatsInput &input) {
+	auto &files = FileList(input.bind_data->Cast<MultiFileBindData>());
+	if (files.MemoryRows() > 0) {
+		return {};
+	}
 	PartitionStatistics statistics;
 	statistics.row_start = 0;
-	statistics.count = FileList(input.bind_data->Cast<MultiFileBindData>()).LiveRows();
+	statistics.count = files.LiveRows();
 	statistics.count_type = CountType::COUNT_EXACT;
 	return {statistics};
 }
@@ -63,8 +69,22 @@ InsertionOrderPreservingMap<string> ScanToString(TableFunctionToStringInput &inp
 	auto in_memory = files.MemoryRows();
 	result["Version"] = std::to_string(files.Version());
 	result["Files"] = std::to_string(files.GetTotalFileCount() - (in_memory > 0 ? 1 : 0));
-	result["Rows In Memory"] = std::to_string(in_memory);
+	result["Changes In Memory"] = std::to_string(in_memory);
 	return result;
+}
+
+//! Plans with merutable scans are not stored. But DuckDB takes two parts of a query for the same, and runs one of them,
+//! if they serialize to the same bytes: these must name what is scanned.
+void ScanSerialize(Serializer &serializer, const optional_ptr<FunctionData> bind_data_p, const TableFunction &) {
+	auto &lease = FileList(bind_data_p->Cast<MultiFileBindData>()).Lease();
+	auto snapshot = lease.Get();
+	serializer.WriteProperty(100, "path", snapshot->Database().Path());
+	serializer.WriteProperty(101, "seq", snapshot->Info().seq);
+	serializer.WriteProperty(102, "lease", reinterpret_cast<uint64_t>(&lease));
+}
+
+unique_ptr<FunctionData> ScanDeserialize(Deserializer &, TableFunction &) {
+	throw NotImplementedException("A stored plan with a merutable scan cannot be read");
 }
 
 TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
@@ -82,8 +102,8 @@ TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
 	result.to_string = ScanToString;
 	result.statistics = nullptr;
 	result.statistics_extended = nullptr;
-	result.serialize = nullptr;
-	result.deserialize = nullptr;
+	result.serialize = ScanSerialize;
+	result.deserialize = ScanDeserialize;
 	result.set_scan_order = nullptr;
 	// A second look at rows by file and position would need positions that rows in memory do not keep.
 	result.late_materialization = false;

@@ -19,9 +19,11 @@ class SnapshotFileList : public MultiFileList {
 	optional_ptr<TableCatalogEntry> Table() const {
 		return table.get();
 	}
+	//! Exact where there is nothing in memory, else not less than there are.
 	idx_t LiveRows() const {
 		return live_rows;
 	}
+	//! Rows and deletions in memory; not less than there are.
 	idx_t MemoryRows() const {
 		return memory_rows;
 	}
