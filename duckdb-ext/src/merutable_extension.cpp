@@ -1,11 +1,21 @@
+#include "catalog/merutable_storage.hpp"
+#include "copy/merutable_copy.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
+#include "functions/merutable_functions.hpp"
 #include "merutable.h"
+#include "scan/merutable_scan.hpp"
 #include "sigguard.h"
 
 namespace duckdb {
 
 static void LoadInternal(ExtensionLoader &loader) {
 	loader.SetDescription("Tables whose rows change all the time, kept as Parquet and read by DuckDB's own reader");
+	MerutableScan::Register(loader);
+	MerutableGet::Register(loader);
+	MerutableFlush::Register(loader);
+	MerutableSettings::Register(loader);
+	MerutableCopy::Register(loader);
+	MerutableStorage::Register(loader);
 }
 
 } // namespace duckdb

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "copy/copy_target.hpp"
+#include "dml/write_operator.hpp"
+
+namespace duckdb {
+
+//! Writes to a path in one change, which it commits itself: like every COPY TO, it is no part of a transaction.
+class MerutablePhysicalCopy : public MeruWriteOperator {
+  public:
+	//! places: where the chunks from below have the table's columns.
+	MerutablePhysicalCopy(PhysicalPlan &plan, CopyTarget target, vector<idx_t> places, idx_t estimated_cardinality);
+
+	string GetName() const override;
+	InsertionOrderPreservingMap<string> ParamsToString() const override;
+
+  protected:
+	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
+	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
+					   DataChunk &input) const override;
+	void End(ClientContext &context, MeruWriteGlobalState &gstate) const override;
+
+  private:
+	CopyTarget target;
+	vector<idx_t> places;
+};
+
+} // namespace duckdb
