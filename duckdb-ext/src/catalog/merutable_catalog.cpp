@@ -165,6 +165,10 @@ CatalogLookupBehavior MerutableCatalog::CatalogTypeLookupRule(CatalogType type) 
 	}
 }
 
+ErrorData MerutableCatalog::SupportsCreateTable(BoundCreateTableInfo &) {
+	return ErrorData();
+}
+
 DatabaseSize MerutableCatalog::GetDatabaseSize(ClientContext &context) {
 	DatabaseSize result;
 	auto &transaction = MerutableTransaction::Get(context, *this);

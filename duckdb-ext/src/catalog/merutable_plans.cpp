@@ -58,9 +58,6 @@ PhysicalOperator &MerutableCatalog::PlanInsert(ClientContext &context, PhysicalP
 
 PhysicalOperator &MerutableCatalog::PlanDelete(ClientContext &, PhysicalPlanGenerator &planner, LogicalDelete &op,
 											   PhysicalOperator &plan) {
-	if (op.return_chunk) {
-		throw BinderException("DELETE … RETURNING is not supported in merutable tables");
-	}
 	auto &result = planner.Make<MerutableDelete>(op, *this, op.table.Cast<MerutableTableEntry>().Table());
 	result.children.push_back(plan);
 	return result;

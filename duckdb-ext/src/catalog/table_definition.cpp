@@ -49,11 +49,10 @@ void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constr
 	}
 }
 
-//! The DEFAULT as text that yields the same expression again.
+//! The DEFAULT as text that can be parsed again.
 string DefaultText(const ColumnDefinition &definition) {
 	auto text = definition.DefaultValue().ToString();
-	auto expressions = Parser::ParseExpressionList(text);
-	if (expressions.size() != 1 || expressions[0]->ToString() != text) {
+	if (Parser::ParseExpressionList(text).size() != 1) {
 		throw BinderException("Column \"%s\": the DEFAULT %s cannot be stored", definition.Name(), text);
 	}
 	return text;
@@ -82,6 +81,10 @@ MeruColumn MakeColumn(const ColumnDefinition &definition) {
 MeruTable MakeColumns(const CreateTableInfo &info) {
 	MeruTable result;
 	result.name = info.table;
+	if (!info.partition_keys.empty() || !info.sort_keys.empty()) {
+		throw BinderException("Table \"%s\": PARTITIONED BY and SORTED BY are not supported for merutable tables",
+							  info.table);
+	}
 	for (auto &definition : info.columns.Logical()) {
 		result.columns.push_back(MakeColumn(definition));
 	}

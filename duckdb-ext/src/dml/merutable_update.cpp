@@ -43,9 +43,8 @@ class UpdateLocalState : public MeruWriteLocalState {
 MerutableUpdate::MerutableUpdate(PhysicalPlan &plan, LogicalUpdate &op, MerutableCatalog &catalog,
 								 const MeruTable &table_p)
 	: MeruWriteOperator(plan, op.types, table_p, {}, op.estimated_cardinality), catalog(catalog),
-	  may_repeat(CanRepeatRows(*op.children[0])), moves_rows(op.update_is_del_and_insert),
-	  return_moved(moves_rows && op.return_chunk) {
-	return_rows = op.return_chunk && !moves_rows;
+	  may_repeat(CanRepeatRows(*op.children[0])), moves_rows(op.update_is_del_and_insert) {
+	return_rows = op.return_chunk;
 	// A row that comes once is written once.
 	keep_order = may_repeat || return_rows || moves_rows;
 	if (moves_rows) {
@@ -119,6 +118,10 @@ DataChunk &MerutableUpdate::Prepare(ExecutionContext &, MeruWriteGlobalState &gs
 	return keys;
 }
 
+DataChunk &MerutableUpdate::Returned(MeruWriteLocalState &lstate, DataChunk &) const {
+	return lstate.prepared;
+}
+
 void MerutableUpdate::Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const {
 	if (moves_rows) {
 		gstate.write->Delete(rows, schema);
@@ -182,9 +185,6 @@ void MerutableUpdate::End(ClientContext &context, MeruWriteGlobalState &gstate_p
 	}
 	CheckNewKeys(context, gstate);
 	buffer.Flush(put);
-	if (return_moved) {
-		gstate.returned = std::move(gstate.moved);
-	}
 }
 
 } // namespace duckdb

@@ -22,6 +22,10 @@ DataChunk &MeruWriteOperator::Prepare(ExecutionContext &, MeruWriteGlobalState &
 	return input;
 }
 
+DataChunk &MeruWriteOperator::Returned(MeruWriteLocalState &, DataChunk &rows) const {
+	return rows;
+}
+
 void MeruWriteOperator::Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const {
 	gstate.write->Put(rows, schema);
 }
@@ -56,7 +60,7 @@ SinkResultType MeruWriteOperator::Sink(ExecutionContext &context, DataChunk &chu
 	lock_guard<mutex> guard(gstate.lock);
 	gstate.row_count += rows.size();
 	if (gstate.returned) {
-		gstate.returned->Append(rows);
+		gstate.returned->Append(Returned(lstate, rows));
 	}
 	return SinkResultType::NEED_MORE_INPUT;
 }

@@ -53,6 +53,8 @@ class MerutableCatalog : public Catalog {
 												  OnEntryNotFound if_not_found) override;
 	void ScanSchemas(ClientContext &context, std::function<void(SchemaCatalogEntry &)> callback) override;
 	CatalogLookupBehavior CatalogTypeLookupRule(CatalogType type) const override;
+	//! Nothing is refused here: TableDefinition does, also for CREATE TABLE … AS, for which DuckDB does not ask.
+	ErrorData SupportsCreateTable(BoundCreateTableInfo &info) override;
 
 	PhysicalOperator &PlanCreateTableAs(ClientContext &context, PhysicalPlanGenerator &planner, LogicalCreateTable &op,
 										PhysicalOperator &plan) override;

@@ -12,11 +12,13 @@ class MerutableDelete : public MeruWriteOperator {
 	MerutableDelete(PhysicalPlan &plan, LogicalDelete &op, MerutableCatalog &catalog, const MeruTable &table);
 
 	string GetName() const override;
+	unique_ptr<LocalSinkState> GetLocalSinkState(ExecutionContext &context) const override;
 
   protected:
 	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
 	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 					   DataChunk &input) const override;
+	DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const override;
 	void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const override;
 
   private:

@@ -23,6 +23,7 @@ class MerutableUpdate : public MeruWriteOperator {
 	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
 	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 					   DataChunk &input) const override;
+	DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const override;
 	void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const override;
 	void End(ClientContext &context, MeruWriteGlobalState &gstate) const override;
 
@@ -36,7 +37,6 @@ class MerutableUpdate : public MeruWriteOperator {
 	//! Whether a row can come more than once; the first one counts.
 	bool may_repeat;
 	bool moves_rows;
-	bool return_moved;
 };
 
 } // namespace duckdb

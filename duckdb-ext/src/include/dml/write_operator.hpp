@@ -52,6 +52,8 @@ class MeruWriteOperator : public PhysicalOperator {
 	//! Makes the rows to write of the rows from below. Called by many threads at once unless the order is kept.
 	virtual DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 							   DataChunk &input) const;
+	//! The rows for RETURNING, given what Prepare() made.
+	virtual DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const;
 	//! Hands a batch to the engine. Called under the lock of the state.
 	virtual void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const;
 	//! After the last row.
