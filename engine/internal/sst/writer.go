@@ -286,6 +286,9 @@ func (w *writer) shape(column int) pageShape {
 	if w.isKey[column] {
 		s.rows = w.o.KeyBlockRows
 	}
+	if w.plans[column].dictionary && !w.isKey[column] {
+		s.rows = maxPageRows // a page holds indices, whatever the values are
+	}
 	if w.plans[column].codec == compress.Codecs.Uncompressed {
 		s.bytes = min(s.bytes, uncompressedPageBytes)
 	}
