@@ -53,8 +53,10 @@ type core struct {
 	stateVersion atomic.Uint64
 	failure      error // why the core takes no more writes
 	sealed       bool
-	flushErr     error
-	flushDone    sync.Cond // on mu: a flush ended, or failed, or the core closes
+	// flushBegun and flushEnded count flush attempts; flushErr is how the last one ended.
+	flushBegun, flushEnded uint64
+	flushErr               error
+	flushDone              sync.Cond // on mu: a flush ended, or failed, or the core closes
 
 	// oldManifests are the kept manifests that the garbage collector has read.
 	oldMu        sync.Mutex
@@ -140,13 +142,13 @@ func (c *core) immutables() int {
 func (c *core) waitForFlushes() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	stalled := false
+	if c.immutables() < c.opts.MaxImmutables {
+		return nil
+	}
+	c.stats.stalls.Add(1)
+	attempt := c.nextFlush()
 	for c.immutables() >= c.opts.MaxImmutables {
-		if !stalled {
-			stalled = true
-			c.stats.stalls.Add(1)
-		}
-		if c.flushErr != nil {
+		if c.flushEnded >= attempt && c.flushErr != nil {
 			return base.Wrapf(base.CodeOf(c.flushErr), c.flushErr, "%d memtables wait for a flush that fails", c.immutables())
 		}
 		if c.failure != nil {
@@ -160,10 +162,18 @@ func (c *core) waitForFlushes() error {
 	return nil
 }
 
-// rotate makes the active memtable immutable and starts a new one with a log of its own. It runs under writeMu. The old
-// log is synced first at every durability level: a later log must never survive without an earlier one.
+// nextFlush asks for a flush and returns the number of the first attempt that begins from now on: one that was under way
+// may fail for a reason that is gone. It runs under mu.
+func (c *core) nextFlush() uint64 {
+	c.kickFlush()
+	return c.flushBegun + 1
+}
+
+// rotate makes the active memtable immutable and starts a new one with a log of its own. It runs under writeMu. Where
+// that fails there is no active memtable, and the next write tries again. The old log is synced first at every
+// durability level: a later log must never survive without an earlier one.
 func (c *core) rotate(capacity int) error {
-	if err := c.closeLog(); err != nil {
+	if err := c.retireActive(); err != nil {
 		return err
 	}
 	mt, err := memtable.New(capacity)
@@ -217,11 +227,11 @@ func (c *core) closeLog() error {
 // retireActive makes the active memtable immutable without starting another one; the next write does. It runs under
 // writeMu.
 func (c *core) retireActive() error {
-	if c.active == nil {
-		return nil
-	}
 	if err := c.closeLog(); err != nil {
 		return err
+	}
+	if c.active == nil {
+		return nil
 	}
 	c.mu.Lock()
 	c.active = nil

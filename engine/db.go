@@ -9,34 +9,40 @@ import (
 // DB is a handle on a database directory. Handles of one process on one directory share one engine. A DB may be used
 // from many goroutines; Free must not run beside other calls.
 type DB struct {
-	shared   *shared
-	c        *core
+	dir      string
 	readOnly bool
+	opts     Options // of a read-only handle, to attach it anew
 
-	mu     sync.Mutex
-	closed bool
-	freed  bool
+	// mu guards what follows. Of a writing handle shared and c never change; a read-only one moves to another engine when
+	// this process opens the directory for writing, or has closed it. What uses the engine of such a handle holds mu.
+	mu     sync.RWMutex
+	shared *shared
+	c      *core
+	// versions is the sum of the state versions of the engines it was attached to before.
+	versions uint64
+	closed   bool
+	freed    bool
 }
 
 // Path returns the absolute path of the directory, symbolic links resolved.
-func (db *DB) Path() string { return db.c.dir }
+func (db *DB) Path() string { return db.dir }
 
 // ReadOnly reports whether the handle refuses writes.
 func (db *DB) ReadOnly() bool { return db.readOnly }
 
 // Closed reports whether Close was called.
 func (db *DB) Closed() bool {
-	db.mu.Lock()
-	defer db.mu.Unlock()
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	return db.closed
 }
 
 func (db *DB) writable() error {
 	switch {
 	case db.readOnly:
-		return base.Errorf(base.CodeReadOnly, "%s is open read-only", db.c.dir)
+		return base.Errorf(base.CodeReadOnly, "%s is open read-only", db.dir)
 	case db.Closed():
-		return base.Errorf(base.CodeClosed, "the handle on %s is closed", db.c.dir)
+		return base.Errorf(base.CodeClosed, "the handle on %s is closed", db.dir)
 	}
 	return db.c.writable()
 }
@@ -57,16 +63,22 @@ func (db *DB) Schema() (*Schema, error) {
 }
 
 func (db *DB) table() (*table, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	db.c.mu.Lock()
 	defer db.c.mu.Unlock()
 	if db.c.state == nil || db.c.state.table == nil {
-		return nil, base.Errorf(base.CodeNotFound, "no table in %s", db.c.dir)
+		return nil, base.Errorf(base.CodeNotFound, "no table in %s", db.dir)
 	}
 	return db.c.state.table, nil
 }
 
 // StateVersion returns a number that changes whenever what a new snapshot would show changes.
-func (db *DB) StateVersion() uint64 { return db.c.stateVersion.Load() }
+func (db *DB) StateVersion() uint64 {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.versions + db.c.stateVersion.Load()
+}
 
 // CreateTable creates the table of a database that has none (CodeAlreadyExists else); field ids are given to columns
 // that have none. Durable when it returns.
@@ -145,7 +157,11 @@ func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
 }
 
 // Snapshot returns what a reader sees now. Close it.
-func (db *DB) Snapshot() (*Snapshot, error) { return db.c.acquire() }
+func (db *DB) Snapshot() (*Snapshot, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.c.acquire()
+}
 
 // Flush writes all rows in memory to data files and commits them.
 func (db *DB) Flush() error {
@@ -156,12 +172,43 @@ func (db *DB) Flush() error {
 }
 
 // Refresh makes a read-only handle see what the writer committed since, and what its log holds. On a writing handle it
-// does nothing.
+// does nothing. It also makes the handle join the engine that this process has opened for writing meanwhile, and leave
+// one that was closed: another process may write then.
 func (db *DB) Refresh() error {
-	if !db.c.readOnly {
+	if !db.readOnly {
 		return nil
 	}
+	if err := db.rejoin(); err != nil {
+		return err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if !db.c.readOnly {
+		return nil // it sees all that it writes
+	}
 	return db.c.refresh()
+}
+
+func (db *DB) rejoin() error {
+	db.mu.RLock()
+	old := db.shared
+	db.mu.RUnlock()
+	if registry.current(old) {
+		return nil
+	}
+	next, err := registry.attach(old.key, db.opts)
+	if err != nil {
+		return err
+	}
+	db.mu.Lock()
+	if db.shared == old && next.shared != old && !db.freed {
+		db.versions += db.c.stateVersion.Load() + 1
+		db.shared, db.c = next.shared, next.c
+		next.shared = old
+	}
+	db.mu.Unlock()
+	next.shared.release()
+	return nil
 }
 
 // Close flushes, makes everything durable and seals the handle: later writes give CodeClosed, reads still work. The last

@@ -73,6 +73,92 @@ func TestLogFull(t *testing.T) {
 	check(t, db, m)
 }
 
+// TestRotationFails: where no new log can be made the write fails, a smaller one that would have fitted the old memtable
+// too, reads go on, and writing resumes once there is space.
+func TestRotationFails(t *testing.T) {
+	fs := newFaultyFS(vfs.NewMem())
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	big := testRow(1, 1)
+	big[2] = String(strings.Repeat("x", minMemtableBytes/5))
+	for range 4 {
+		_, err := db.Put(big)
+		must(t, err)
+	}
+	fs.set(noSpace(".wal", vfs.OpCreate))
+	_, err := db.Put(big)
+	wantCode(t, err, CodeNoSpace)
+	_, err = db.Put(testRow(2, 2))
+	wantCode(t, err, CodeNoSpace)
+	if _, found, err := db.Get(testKey(1)); err != nil || !found {
+		t.Fatalf("get: %v, %v", found, err)
+	}
+	fs.set(nil)
+	_, err = db.Put(testRow(1, 3))
+	must(t, err)
+	_, err = db.Put(testRow(2, 2))
+	must(t, err)
+	check(t, db, model{1: 3, 2: 2})
+	must(t, db.Flush())
+	check(t, db, model{1: 3, 2: 2})
+}
+
+// TestStallEnds: writers that stopped because flushes failed go on with the first write after the cause is gone.
+func TestStallEnds(t *testing.T) {
+	fs := newFaultyFS(vfs.NewMem())
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes, MaxImmutables: 1})
+	defer db.Free()
+	fs.set(noSpace(".parquet", vfs.OpWrite))
+	big := testRow(1, 1)
+	big[2] = String(strings.Repeat("x", minMemtableBytes/5))
+	var err error
+	for i := 0; err == nil; i++ {
+		if i > 100 {
+			t.Fatal("writers never stop")
+		}
+		_, err = db.Put(big)
+	}
+	wantCode(t, err, CodeNoSpace)
+	fs.set(nil)
+	_, err = db.Put(testRow(1, 5))
+	must(t, err)
+	check(t, db, model{1: 5})
+}
+
+// TestLoadLookupFails: a load whose lookups fail after a run was written gives the run up.
+func TestLoadLookupFails(t *testing.T) {
+	mem := vfs.NewMem()
+	fs := newFaultyFS(mem)
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	_, err := db.Put(testRow(1_000_000, 1))
+	must(t, err)
+	must(t, db.Flush())
+	before := listTree(t, mem)
+	fs.set(func(op vfs.Op, path string) error {
+		if op == vfs.OpOpen && strings.Contains(path, ".parquet") {
+			return base.Errorf(base.CodeIO, "open %s: input/output error", path)
+		}
+		return nil
+	})
+	w, err := db.NewWrite()
+	must(t, err)
+	for i := int64(0); i < 60_000 && err == nil; i++ {
+		err = w.Put(testRow(i%20_000, i)) // the second run meets keys of the first
+	}
+	wantCode(t, err, CodeIO)
+	w.Close()
+	fs.set(nil)
+	if after := listTree(t, mem); after != before {
+		t.Fatalf("files before:\n%s\nafter:\n%s", before, after)
+	}
+	db.c.pending.mu.Lock()
+	defer db.c.pending.mu.Unlock()
+	if n := len(db.c.pending.set); n > 0 {
+		t.Fatalf("%d files are still marked as being written", n)
+	}
+}
+
 // TestSyncFails: after a failed fsync nothing is acknowledged any more until the database is opened again.
 func TestSyncFails(t *testing.T) {
 	fs := newFaultyFS(vfs.NewMem())

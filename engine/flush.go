@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,8 +31,12 @@ func (c *core) flushLoop() {
 			if e == nil {
 				break
 			}
+			c.mu.Lock()
+			c.flushBegun++
+			c.mu.Unlock()
 			err := c.flushEntry(e)
 			c.mu.Lock()
+			c.flushEnded++
 			c.flushErr = err
 			c.flushDone.Broadcast()
 			c.mu.Unlock()
@@ -88,11 +93,10 @@ func (c *core) waitFlushed() error {
 	if newest == nil {
 		return nil
 	}
-	c.flushErr = nil
-	c.kickFlush()
+	attempt := c.nextFlush()
 	for c.holds(newest) {
 		switch {
-		case c.flushErr != nil:
+		case c.flushEnded >= attempt && c.flushErr != nil:
 			return c.flushErr
 		case c.failure != nil:
 			return c.failure
@@ -104,14 +108,8 @@ func (c *core) waitFlushed() error {
 	return nil
 }
 
-func (c *core) holds(e *memEntry) bool {
-	for _, m := range c.state.mems {
-		if m == e {
-			return true
-		}
-	}
-	return false
-}
+// holds runs under mu.
+func (c *core) holds(e *memEntry) bool { return slices.Contains(c.state.mems, e) }
 
 // flushEntry writes the oldest memtable to an L0 file and commits it together with the deletion vectors of the rows that
 // it supersedes.
@@ -119,8 +117,8 @@ func (c *core) flushEntry(e *memEntry) error {
 	start := time.Now()
 	s := c.current()
 	defer s.unref()
-	if s.table == nil {
-		return nil // dropped meanwhile
+	if !slices.Contains(s.mems, e) {
+		return nil // dropped meanwhile; a table made anew has another row format
 	}
 	var out *newFile
 	if e.mt.Len() > 0 {

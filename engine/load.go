@@ -84,12 +84,13 @@ func (l *load) writeRun() error {
 	}
 	run.file = l.c.uncommitted(out.meta)
 	run.file.ref()
-	for _, earlier := range l.runs {
-		if err := l.markSuperseded(earlier.file, earlier.dead); err != nil {
+	earlier := l.runs
+	l.runs = append(l.runs, run) // whatever fails from here on, close gives it up
+	for _, r := range earlier {
+		if err := l.markSuperseded(r.file, r.dead); err != nil {
 			return err
 		}
 	}
-	l.runs = append(l.runs, run)
 	for _, f := range l.base.files {
 		if l.marks[f.dataFile] == nil {
 			l.marks[f.dataFile] = roaring.New()
@@ -180,6 +181,18 @@ func (l *load) commit() (base.Seq, error) {
 	if err := l.w.interrupted(); err != nil {
 		return 0, err
 	}
+	seq, err := l.commitAlone()
+	if err != nil {
+		return 0, err
+	}
+	l.c.commitMu.Lock()
+	l.c.collectGarbage()
+	l.c.commitMu.Unlock()
+	return seq, nil
+}
+
+// commitAlone keeps all other writers out.
+func (l *load) commitAlone() (base.Seq, error) {
 	c := l.c
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()

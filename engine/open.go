@@ -128,19 +128,16 @@ func (c *core) recoverLogs(m *manifest.Manifest, t *table) ([]*memEntry, error) 
 	return mems, nil
 }
 
-// cutTail removes what follows the last whole record, so that a later log may follow this one.
+// cutTail removes what follows the last whole record, and syncs the log, so that a later one may follow it: the process
+// that wrote it may have died before it synced what it wrote, and what was read here is on no disk yet.
 func (c *core) cutTail(path string, valid int64) error {
-	if valid == 0 {
-		if err := c.fs.Remove(path); err != nil {
-			return err
-		}
-		return c.fs.SyncDir(c.walDir)
+	if valid > 0 {
+		return c.fs.Truncate(path, valid)
 	}
-	info, err := c.fs.Stat(path)
-	if err != nil || info.Size == valid {
+	if err := c.fs.Remove(path); err != nil {
 		return err
 	}
-	return c.fs.Truncate(path, valid)
+	return c.fs.SyncDir(c.walDir)
 }
 
 // listLogs returns the numbers of the logs from min on, ascending.
@@ -182,13 +179,13 @@ func (c *core) replayBatch(path string, offset int64, num uint64, payload []byte
 	if err != nil {
 		return cur, entries, bad(err)
 	}
-	if r.first <= c.lastFlushed {
-		return cur, entries, nil
+	last := r.first + base.Seq(r.n) - 1
+	if cur == nil && last <= c.lastFlushed {
+		// In files. A reader that has older rows of this log in memory must take these too: memory hides files.
+		return nil, entries, nil
 	}
-	if r.first != c.lastSeq+1 {
-		// A log that ends between two records looks whole by itself.
-		return cur, entries, bad(base.Errorf(base.CodeCorruption, "it starts at sequence number %d, but %d is the last one before it",
-			r.first, c.lastSeq))
+	if err := c.follows(r.first, last, cur); err != nil {
+		return cur, entries, bad(err)
 	}
 	need := 0
 	check := r
@@ -215,9 +212,26 @@ func (c *core) replayBatch(path string, offset int64, num uint64, payload []byte
 	if err := applyToMemtable(cur, payload); err != nil {
 		return cur, entries, bad(err)
 	}
-	cur.lastSeq = r.first + base.Seq(r.n) - 1
+	cur.lastSeq = last
 	c.lastSeq = max(c.lastSeq, cur.lastSeq)
 	return cur, entries, nil
+}
+
+// follows checks that a record takes up where the one before left off: a log that ends between two records looks whole by
+// itself, and one that is gone leaves no trace but the gap.
+func (c *core) follows(first, last base.Seq, cur *memEntry) error {
+	before := c.lastSeq
+	switch {
+	case cur != nil:
+		before = cur.lastSeq
+	case c.readOnly: // it may know a newer state than this log's
+		before = first - 1
+	}
+	if first != before+1 || last > base.MaxSeq || cur == nil && first <= c.lastFlushed {
+		return base.Errorf(base.CodeCorruption, "it has the sequence numbers %d to %d, but %d is the last one before it (a log is missing, or another database's)",
+			first, last, before)
+	}
+	return nil
 }
 
 // syncLoop is durability Interval: it syncs the log when something was written since.
@@ -235,8 +249,15 @@ func (c *core) syncLoop() {
 			continue
 		}
 		c.writeMu.Lock()
-		if c.log != nil {
-			if err := c.log.Sync(); err != nil {
+		w := c.log
+		c.writeMu.Unlock()
+		if w == nil || w.Sync() == nil {
+			continue
+		}
+		// The log may have been closed meanwhile, which syncs it, or rewound after a failed write.
+		c.writeMu.Lock()
+		if c.log == w {
+			if err := w.Sync(); err != nil {
 				_ = c.fail(err) // later writes report it
 			}
 		}

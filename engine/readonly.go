@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -71,7 +72,8 @@ func (c *core) refreshTo(m *manifest.Manifest) error {
 		case newer != nil:
 			m = newer // whatever was wrong with the logs: they belonged to another state
 		case tailErr == nil:
-			return c.installTail(m)
+			c.installTail(m)
+			return nil
 		case base.CodeOf(tailErr) != base.CodeNotFound && base.CodeOf(tailErr) != base.CodeConflict:
 			return tailErr
 		}
@@ -93,8 +95,8 @@ func (c *core) readTail(m *manifest.Manifest) error {
 	if err != nil {
 		return err
 	}
-	for i, num := range numbers {
-		if err := c.readLog(num, i == len(numbers)-1); err != nil {
+	for _, num := range numbers {
+		if err := c.readLog(num); err != nil {
 			return err
 		}
 	}
@@ -108,12 +110,11 @@ func (c *core) adoptTable(m *manifest.Manifest) error {
 	c.mu.Unlock()
 	same := cur != nil && cur.manifest.TableUUID == m.TableUUID && cur.manifest.Dropped == m.Dropped
 	if same && (m.Dropped || cur.manifest.Schema.SchemaID == m.Schema.SchemaID) {
-		c.lastFlushed = max(c.lastFlushed, m.FlushedSeq)
-		c.lastSeq = max(c.lastSeq, m.FlushedSeq)
+		c.lastFlushed = m.FlushedSeq
 		return nil
 	}
 	c.dropTail(^uint64(0))
-	c.lastFlushed, c.lastSeq = m.FlushedSeq, m.FlushedSeq
+	c.lastFlushed = m.FlushedSeq
 	var t *table
 	if !m.Dropped {
 		var err error
@@ -135,7 +136,8 @@ func (c *core) dropTail(minimum uint64) {
 	}
 }
 
-func (c *core) readLog(num uint64, last bool) error {
+// readLog reads what came to a log.
+func (c *core) readLog(num uint64) error {
 	var t *tailedLog
 	for _, l := range c.tail.logs {
 		if l.num == num {
@@ -161,39 +163,38 @@ func (c *core) readLog(num uint64, last bool) error {
 		// The writer took records back that it could not make durable: read the log anew.
 		t.unref()
 		t.offset, t.entries = 0, nil
-		c.lastSeq = c.lastFlushed
-		for _, l := range c.tail.logs {
-			for _, e := range l.entries {
-				c.lastSeq = max(c.lastSeq, e.lastSeq)
-			}
-		}
 	}
 	return err
 }
 
 // installTail makes what was read visible, all of it at once.
-func (c *core) installTail(m *manifest.Manifest) error {
+func (c *core) installTail(m *manifest.Manifest) {
 	var mems []*memEntry
+	c.lastSeq = m.FlushedSeq
 	for _, l := range c.tail.logs {
 		for _, e := range l.entries {
 			if e.lastSeq > m.FlushedSeq {
 				mems = append([]*memEntry{e}, mems...)
+				c.lastSeq = max(c.lastSeq, e.lastSeq)
 			}
 		}
 	}
 	c.mu.Lock()
 	prev := c.state
-	unchanged := prev != nil && prev.manifest == m && c.visible == c.lastSeq && len(prev.mems) == len(mems)
+	unchanged := prev != nil && prev.manifest == m && c.visible == c.lastSeq && slices.Equal(prev.mems, mems)
 	t := c.table
 	c.mu.Unlock()
 	if unchanged {
-		return nil
+		return
 	}
-	c.install(c.newState(prev, m, t, mems), func() {
+	s := c.newState(prev, m, t, mems)
+	for _, e := range mems {
+		e.resolutions.keepOnly(s.files)
+	}
+	c.install(s, func() {
 		c.visible = c.lastSeq
 		for _, e := range mems {
 			e.visible = e.mt.Len()
 		}
 	})
-	return nil
 }

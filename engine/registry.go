@@ -80,12 +80,9 @@ func openReader(path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := engineKey{o.fs, dir}
-	db := registry.joinWriter(key)
-	if db == nil {
-		if db, err = registry.acquire(key, o, true); err != nil {
-			return nil, err
-		}
+	db, err := registry.attach(engineKey{o.fs, dir}, o)
+	if err != nil {
+		return nil, err
 	}
 	if err := db.Refresh(); err != nil {
 		db.Free()
@@ -147,8 +144,16 @@ func resolveDir(fs vfs.FS, path string, create bool) (string, error) {
 	return dir, nil
 }
 
+// attach returns a read-only handle on the writing engine of this process, else on a read-only one.
+func (r *engines) attach(key engineKey, o Options) (*DB, error) {
+	if db := r.joinWriter(key, o); db != nil {
+		return db, nil
+	}
+	return r.acquire(key, o, true)
+}
+
 // joinWriter returns a read-only handle on this process's writing engine of the directory, nil where there is none.
-func (r *engines) joinWriter(key engineKey) *DB {
+func (r *engines) joinWriter(key engineKey, o Options) *DB {
 	r.mu.Lock()
 	s := r.writers[key]
 	if s != nil {
@@ -165,7 +170,7 @@ func (r *engines) joinWriter(key engineKey) *DB {
 		s.release()
 		return nil
 	}
-	return &DB{shared: s, c: c, readOnly: true}
+	return &DB{shared: s, c: c, dir: key.dir, readOnly: true, opts: o}
 }
 
 // acquire returns a handle on the engine of a directory, opening it if need be.
@@ -213,20 +218,25 @@ func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, erro
 		}
 		s.c = c
 	}
-	return &DB{shared: s, c: s.c, readOnly: readOnly}, nil
+	return &DB{shared: s, c: s.c, dir: key.dir, readOnly: readOnly, opts: o}, nil
 }
 
-// giveUp takes the handle of a failed opening back.
+// giveUp takes back the handle of an opening that failed, or that found an engine which its last writer had closed. It
+// runs under s.open.
 func (r *engines) giveUp(s *shared) {
 	r.mu.Lock()
 	s.handles--
 	if !s.readOnly {
 		s.writing--
 	}
-	if s.handles == 0 {
+	last := s.handles == 0
+	if last {
 		r.forget(s)
 	}
 	r.mu.Unlock()
+	if last {
+		s.drop()
+	}
 }
 
 // forget removes s from the tables; it runs under r.mu.
@@ -247,13 +257,20 @@ func (s *shared) closeWriter(flush bool) error {
 	last := s.writing == 0
 	registry.mu.Unlock()
 	if !last {
-		if flush {
-			return s.c.flushAll()
+		if !flush {
+			return nil
 		}
-		return nil
+		err := s.c.flushAll()
+		if base.CodeOf(err) == base.CodeClosed {
+			return nil // the last handle was closed meanwhile: it flushed, or left the rows in the log
+		}
+		return err
 	}
 	s.open.Lock()
 	defer s.open.Unlock()
+	if s.retired {
+		return nil // another handle was opened and closed between the two locks
+	}
 	registry.mu.Lock()
 	reopened := s.writing > 0
 	registry.mu.Unlock()
@@ -311,10 +328,24 @@ func (r *engines) trimIdle() []*shared {
 func dropAll(list []*shared) {
 	for _, s := range list {
 		s.open.Lock()
-		if s.c != nil {
-			s.c.release()
-			s.c.drop()
-		}
+		s.drop()
 		s.open.Unlock()
 	}
+}
+
+// drop ends an engine without handles; it runs under s.open.
+func (s *shared) drop() {
+	if s.c != nil {
+		s.c.release()
+		s.c.drop()
+	}
+}
+
+// current reports whether a read-only handle on s sees what this process writes: s is the writing engine, or there is
+// none.
+func (r *engines) current(s *shared) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.writers[s.key]
+	return w == s || s.readOnly && w == nil
 }

@@ -45,6 +45,8 @@ type Stats struct {
 
 // Stats returns the engine's counters and gauges.
 func (db *DB) Stats() Stats {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	c := db.c
 	st := Stats{
 		RowsWritten: c.stats.rowsWritten.Load(), WALBytes: c.stats.walBytes.Load(), WALSyncs: c.stats.walSyncs.Load(),
