@@ -121,6 +121,9 @@ func (s *Snapshot) Overlay(projection []int) *RowIter {
 const (
 	overlayBatchRows = 16_384
 	scanBatchRows    = 8_192
+	// batchBytes ends a batch before it has all its rows: batches of large rows would outgrow memory, and the 2 GiB that
+	// a column of an Arrow array can hold. It may be passed by one run of rows.
+	batchBytes = 32 << 20
 )
 
 // Scan returns the rows of a key range.
@@ -210,9 +213,10 @@ func (it *RowIter) addFile(s *Snapshot, i int, r keyRange) error {
 		}),
 		keyCols: keyCols, width: len(it.project),
 	}
-	if err := src.load(); err != nil {
-		src.close()
-		return err
+	// Until its turn comes, the source stands where its first key can be at the earliest.
+	src.cur = append(src.cur, f.meta.KeyMin...)
+	if bytes.Compare(src.cur, r.lower) < 0 {
+		src.cur = append(src.cur[:0], r.lower...)
 	}
 	it.push(src)
 	return nil
@@ -240,7 +244,17 @@ func (it *RowIter) Next() (*Columns, error) {
 		return nil, it.err
 	}
 	it.out.Reset()
-	for len(it.sources) > 0 && it.out.N < it.batchRows && it.left != 0 {
+	for len(it.sources) > 0 && it.out.N < it.batchRows && it.left != 0 && columnBytes(it.out) < batchBytes {
+		if f, ok := it.sources[0].(*fileSource); ok && !f.loaded {
+			it.sources = it.sources[1:]
+			if err := f.load(); err != nil {
+				f.close()
+				it.err = err
+				return nil, err
+			}
+			it.push(f)
+			continue
+		}
 		want := it.batchRows - it.out.N
 		if it.left > 0 {
 			want = int(min(int64(want), it.left))
@@ -265,6 +279,14 @@ func (it *RowIter) Next() (*Columns, error) {
 		return nil, nil
 	}
 	return it.out, nil
+}
+
+// columnBytes returns the size of a batch's values.
+func columnBytes(c *row.Columns) (n int) {
+	for i := range c.Cols {
+		n += len(c.Cols[i].Fixed) + len(c.Cols[i].Data)
+	}
+	return n
 }
 
 // Close ends the iteration. A second call does nothing.
@@ -308,8 +330,10 @@ func (m *memSource) key() []byte {
 // the processor's caches once a column.
 func (m *memSource) emit(out *row.Columns, limit []byte, n int) (int, error) {
 	m.recs = m.recs[:0]
-	for k := m.key(); len(m.recs) < n && k != nil && (limit == nil || bytes.Compare(k, limit) < 0); k = m.key() {
+	size := 0
+	for k := m.key(); len(m.recs) < n && size < batchBytes && k != nil && (limit == nil || bytes.Compare(k, limit) < 0); k = m.key() {
 		m.recs = append(m.recs, m.it.Value())
+		size += len(m.it.Value())
 		m.it.Next()
 		m.skipDead()
 	}
@@ -324,6 +348,7 @@ type fileSource struct {
 	it      *sst.Iter
 	keyCols []int // where in a batch the key columns are
 	width   int   // how many columns of a batch are output
+	loaded  bool // false: nothing was read yet, and cur is a bound of the first key
 	cols    *row.Columns
 	at      int
 	cur     []byte // the current key
@@ -336,7 +361,7 @@ func (f *fileSource) load() error {
 	if err != nil {
 		return err
 	}
-	f.cols, f.at = cols, 0
+	f.loaded, f.cols, f.at = true, cols, 0
 	f.refreshKey()
 	return nil
 }
@@ -349,7 +374,7 @@ func (f *fileSource) refreshKey() {
 }
 
 func (f *fileSource) key() []byte {
-	if f.cols == nil {
+	if f.loaded && f.cols == nil {
 		return nil
 	}
 	return f.cur
