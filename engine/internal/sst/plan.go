@@ -21,7 +21,7 @@ type plan struct {
 // Sizes of samples: values spread over the row group for the question whether they repeat, and neighbours for the
 // question how they compress.
 const (
-	spreadRows   = 2048
+	spreadRows   = 16_384
 	neighbours   = 8192
 	sampledBytes = 64 << 10
 )
