@@ -13,7 +13,11 @@ type BufferIter struct {
 	i int            // with an index: its place there
 	// without: the chunk, and where in it
 	chunk, at int
+	touched   uint64 // keeps the loads of touch alive
 }
+
+// rowsAhead is how many rows ahead touch looks.
+const rowsAhead = 8
 
 // NewIter returns an iterator over a buffer that was sorted. It stands nowhere: call First.
 func (b *RowBuffer) NewIter() *BufferIter { return &BufferIter{b: b} }
@@ -40,6 +44,7 @@ func (it *BufferIter) settle() {
 	if !b.ascending {
 		if it.i < b.index.n {
 			it.p = b.row(b.index.entries[it.i].addr)
+			it.touch()
 		}
 		return
 	}
@@ -49,6 +54,14 @@ func (it *BufferIter) settle() {
 			return
 		}
 		it.at = 0
+	}
+}
+
+// touch loads a word of a row some places ahead: rows lie in the order in which they came, so without it nearly each one
+// would be waited for.
+func (it *BufferIter) touch() {
+	if i := it.i + rowsAhead; i < it.b.index.n {
+		it.touched += *(*uint64)(it.b.row(it.b.index.entries[i].addr))
 	}
 }
 

@@ -1,6 +1,10 @@
 package memtable
 
-import "github.com/merutable/merutable/engine/internal/base"
+import (
+	"sync/atomic"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
 
 // Iter walks a memtable in key order. It is one goroutine's; the caller holds a reference to the memtable as long as it
 // is used. Entries that are added meanwhile may be seen or not: bound the sequence number for a stable view.
@@ -10,8 +14,9 @@ type Iter struct {
 	all bool
 	e   entry // nil: not positioned, or at the end
 	i   int   // the rank of e in leaf
-	// leaf is a copy: entries that come later do not disturb it.
-	leaf leafView
+	// leaf is a copy: entries that come later do not disturb it. In a scan, ahead is the copy of the leaf after it.
+	leaf, ahead leafView
+	scanning    bool
 	// touched keeps the loads alive that bring entries into the cache.
 	touched uint64
 }
@@ -44,8 +49,8 @@ func (it *Iter) SeekGE(key []byte) {
 // start moves to the entry of a rank in the leaf, or where there is none to the first one further right that is not
 // before the target.
 func (it *Iter) start(rank int, t *target) {
-	it.touch()
-	it.i = rank
+	it.touch(&it.leaf)
+	it.i, it.scanning = rank, false
 	if it.e = nil; rank < it.leaf.count {
 		it.e = it.m.at(it.leaf.entries[rank])
 	} else {
@@ -86,8 +91,7 @@ func (it *Iter) step() {
 // nextLeaf moves to the first entry in the leaves further right that is not before the target, nor the one it stood on.
 func (it *Iter) nextLeaf(t *target) {
 	for it.leaf.next != 0 {
-		it.m.view(&it.leaf, it.m.at(it.leaf.next), nil)
-		it.touch()
+		it.advance()
 		for it.i = 0; it.i < it.leaf.count; it.i++ {
 			if e := it.m.at(it.leaf.entries[it.i]); e != it.e && !t.after(e) {
 				it.e = e
@@ -98,10 +102,30 @@ func (it *Iter) nextLeaf(t *target) {
 	it.e = nil
 }
 
-// touch loads a word of each entry of the leaf: the cache misses overlap, instead of coming one after the other.
-func (it *Iter) touch() {
+// advance copies the next leaf, and from the second one on the leaf after it, so that what is needed next is under way
+// while the caller looks at the rows of this one.
+func (it *Iter) advance() {
+	if it.scanning {
+		it.leaf = it.ahead
+	} else {
+		it.m.view(&it.leaf, it.m.at(it.leaf.next), nil)
+		it.touch(&it.leaf)
+	}
+	if it.scanning = it.leaf.next != 0; it.scanning {
+		it.m.view(&it.ahead, it.m.at(it.leaf.next), nil)
+		it.touch(&it.ahead)
+	}
+}
+
+// touch loads a word of each entry of a leaf, and of each cache line that a view of the next leaf needs. So the cache
+// misses overlap, instead of coming one after the other.
+func (it *Iter) touch(v *leafView) {
 	var sum uint64
-	for _, off := range it.leaf.entries[:it.leaf.count] {
+	if v.next != 0 {
+		n := it.m.at(v.next)
+		sum = atomic.LoadUint64(orderOf(n)) + uint64(atomic.LoadUint32(entryAt(n, 0)))
+	}
+	for _, off := range v.entries[:v.count] {
 		sum += entryTrailer(it.m.at(off))
 	}
 	it.touched += sum

@@ -17,7 +17,7 @@ const (
 	firstEntry = 64
 	// nodeBudget is what EntryBytes counts for the tree: at least halfSlots entries share a leaf, as many leaves a parent
 	// and so on, which makes 192/7 + 256/49 + 256/343 + … = 33.5 bytes. nodeSlack is for the last node of each level,
-	// which may be emptier.
+	// which may be emptier; it is also what one insertion can take at most.
 	nodeBudget = 34
 	nodeSlack  = leafBytes + maxLevels*innerBytes
 	// arrivalStride is how many entries share one word of the arrival index.
@@ -49,7 +49,7 @@ func New(capacity int) (*Memtable, error) {
 	if capacity < 0 || capacity > maxCapacity {
 		return nil, base.Errorf(base.CodeInvalidArgument, "memtable capacity of %d bytes: 0 to %d are allowed", capacity, maxCapacity)
 	}
-	nodesEnd := (firstEntry + capacity + nodeSlack + nodeAlign) &^ (nodeAlign - 1)
+	nodesEnd := (firstEntry + capacity + 2*nodeSlack + nodeAlign) &^ (nodeAlign - 1)
 	indexBytes := 4 * (capacity/EntryBytes(0, 0)/arrivalStride + 1)
 	mem, err := mapMemory(nodesEnd + indexBytes)
 	if err != nil {
@@ -102,11 +102,13 @@ func (m *Memtable) Add(key []byte, seq base.Seq, op base.Op, value []byte) error
 			len(key), len(value), seq, maxEntryLen, maxEntryLen, base.MaxSeq)
 	}
 	taken, need := int(m.bytes.Load()), EntryBytes(len(key), len(value))
-	if need > m.capacity-taken {
+	size := entrySize(len(key), len(value))
+	// The second condition never holds if nodeBudget is right; were it wrong, memory would be overwritten.
+	if need > m.capacity-taken || size+nodeSlack > m.w.nodeEnd-m.w.entryEnd {
 		return ErrFull
 	}
 	e := unsafe.Add(m.base, m.w.entryEnd)
-	m.w.entryEnd += entrySize(len(key), len(value))
+	m.w.entryEnd += size
 	writeEntry(e, key, seq, op, value)
 	t := newTarget(key, seq)
 	m.insert(&t, e)

@@ -104,6 +104,7 @@ var keyMakers = map[string]func(r *rand.Rand) string{
 		return string(b)
 	},
 	"long shared prefix": func(r *rand.Rand) string { return fmt.Sprintf("a rather long prefix %d", r.IntN(300)) },
+	"nested":             func(r *rand.Rand) string { return strings.Repeat("ab", r.IntN(30)) + strings.Repeat("\x00", r.IntN(3)) },
 	"extremes": func(r *rand.Rand) string {
 		return strings.Repeat("\xff", r.IntN(20)) + strings.Repeat("\x00", r.IntN(20))
 	},
@@ -144,6 +145,7 @@ func checkAgainstModel(t *testing.T, r *rand.Rand, versions model, makeKey func(
 	if m.Len() != len(versions) {
 		t.Fatalf("Len is %d, not %d", m.Len(), len(versions))
 	}
+	checkTree(t, m)
 	all := m.NewAllIter()
 	all.First()
 	if got := rest(all); !slices.Equal(got, versions.sorted()) {
