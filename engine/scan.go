@@ -246,7 +246,7 @@ func (it *RowIter) Next() (*Columns, error) {
 	it.out.Reset()
 	for len(it.sources) > 0 && it.out.N < it.batchRows && it.left != 0 && columnBytes(it.out) < batchBytes {
 		if f, ok := it.sources[0].(*fileSource); ok && !f.loaded {
-			it.sources = it.sources[1:]
+			it.pop()
 			if err := f.load(); err != nil {
 				f.close()
 				it.err = err
@@ -272,13 +272,19 @@ func (it *RowIter) Next() (*Columns, error) {
 		if it.left > 0 {
 			it.left -= int64(n)
 		}
-		it.sources = it.sources[1:]
+		it.pop()
 		it.push(src)
 	}
 	if it.out.N == 0 {
 		return nil, nil
 	}
 	return it.out, nil
+}
+
+// pop takes the first source out. The array behind the sources must not keep it: it has a batch of rows.
+func (it *RowIter) pop() {
+	it.sources[0] = nil
+	it.sources = it.sources[1:]
 }
 
 // columnBytes returns the size of a batch's values.
