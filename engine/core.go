@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -58,9 +59,10 @@ type core struct {
 	flushErr               error
 	flushDone              sync.Cond // on mu: a flush ended, or failed, or the core closes
 
-	// oldManifests are the kept manifests that the garbage collector has read.
-	oldMu        sync.Mutex
-	oldManifests map[int64]*manifest.Manifest
+	garbage garbage
+	dirs    sync.Map // directories that are known to be durable
+	// now is the clock; tests set it back and forth.
+	now func() time.Time
 
 	pinned    pinSet
 	flushWork chan struct{}

@@ -209,11 +209,6 @@ func TestFlushFails(t *testing.T) {
 			}
 			check(t, db, model{1: 7, 2: 2})
 			fs.set(nil)
-			if part == ".manifest.bin.tmp" {
-				// A manifest that could not be committed for sure stops writes: open anew.
-				db.Free()
-				db = openMem(t, fs, Options{})
-			}
 			must(t, db.Flush())
 			check(t, db, model{1: 7, 2: 2})
 			_, err = db.Put(testRow(3, 3))

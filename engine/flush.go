@@ -251,15 +251,23 @@ func (c *core) writeFile(t *table, src sst.RowSource, o fileOptions) (*newFile, 
 	return &newFile{meta: meta, tombstones: info.Tombstones}, nil
 }
 
-// mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives.
+// mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives. One
+// that is there may be no more than a name in memory: whoever made it may have died before it was synced.
 func (c *core) mkdirDurable(dir string) error {
-	if _, err := c.fs.Stat(dir); err == nil {
-		return nil
+	_, synced := c.dirs.Load(dir)
+	if synced {
+		if _, err := c.fs.Stat(dir); err == nil {
+			return nil
+		}
 	}
 	if err := c.fs.MkdirAll(dir); err != nil {
 		return err
 	}
-	return c.syncParents(dir)
+	if err := c.syncParents(dir); err != nil {
+		return err
+	}
+	c.dirs.Store(dir, struct{}{})
+	return nil
 }
 
 // syncParents syncs the directories above dir. Above the database directory it does what it is allowed to: those mostly
@@ -345,16 +353,18 @@ func (c *core) commitFiles(s *readState, next *manifest.Manifest, added []*newFi
 	}
 	for _, f := range s.files {
 		meta := f.meta
-		old, err := f.deleted(c.dir)
-		if err != nil {
-			return err
-		}
-		if hits := marks[f]; hits != nil && !hits.IsEmpty() && hits.AndCardinality(old) != hits.GetCardinality() {
-			m := *meta
-			if err := w.write(&m, roaring.Or(old, hits)); err != nil {
+		if hits := marks[f]; hits != nil && !hits.IsEmpty() {
+			old, err := f.deleted(c.dir)
+			if err != nil {
 				return err
 			}
-			meta = &m
+			if hits.AndCardinality(old) != hits.GetCardinality() {
+				m := *meta
+				if err := w.write(&m, roaring.Or(old, hits)); err != nil {
+					return err
+				}
+				meta = &m
+			}
 		}
 		files = append(files, meta)
 	}
@@ -362,10 +372,20 @@ func (c *core) commitFiles(s *readState, next *manifest.Manifest, added []*newFi
 		return err
 	}
 	next.Files = files
-	next.UpdatedMS = time.Now().UnixMilli()
+	return c.commit(s.manifest, next)
+}
+
+// commit makes next, which follows prev, the newest manifest. It runs under commitMu. Where nobody knows whether it
+// happened the core takes no more writes.
+func (c *core) commit(prev, next *manifest.Manifest) error {
+	next.UpdatedMS = c.now().UnixMilli()
 	if err := c.store.Commit(next); err != nil {
+		if manifest.NotCommitted(err) {
+			return err
+		}
 		return c.fail(err)
 	}
+	c.garbage.committed(prev, next)
 	c.stats.commits.Add(1)
 	return nil
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -13,15 +12,45 @@ import (
 // Garbage: a manifest is kept while it is among the newest RetainVersions, or was superseded less than GCGrace ago. A
 // file is kept while a kept manifest names it, a snapshot of this process needs it, or it is being written. Everything
 // else in data, and what crashed commits left behind, goes. It runs when the directory is opened and after commits, never
-// beside another commit.
+// beside another commit. The clock only decides how long what nothing here needs is kept for readers elsewhere.
+
+// garbage is what the collector knows about the kept manifests. It is guarded by commitMu.
+type garbage struct {
+	// named has for each data file and deletion vector the newest manifest that names it.
+	named map[string]int64
+	// updated has the time of each kept manifest, in milliseconds.
+	updated map[int64]int64
+}
+
+// committed takes note of a commit: prev, nil for the first one, is the manifest before it.
+func (g *garbage) committed(prev, next *manifest.Manifest) {
+	if g.named == nil {
+		g.named, g.updated = map[string]int64{}, map[int64]int64{}
+	}
+	if prev != nil {
+		g.note(prev)
+	}
+	g.note(next)
+}
+
+func (g *garbage) note(m *manifest.Manifest) {
+	g.updated[m.Version] = m.UpdatedMS
+	for _, f := range m.Files {
+		g.named[f.Path] = max(g.named[f.Path], m.Version)
+		if f.DVPath != "" {
+			g.named[f.DVPath] = max(g.named[f.DVPath], m.Version)
+		}
+	}
+}
 
 // collectGarbage runs in openWriter, or under commitMu. What cannot be removed is tried again next time.
 func (c *core) collectGarbage() {
-	keep, err := c.retireManifests()
+	oldest, err := c.retireManifests()
 	if err != nil {
 		return // without all kept manifests nobody knows what is garbage
 	}
-	c.pinned.paths(func(rel string) { keep[rel] = struct{}{} })
+	pinned := map[string]struct{}{}
+	c.pinned.paths(func(rel string) { pinned[rel] = struct{}{} })
 	dataDir := c.fs.Join(c.dir, "data")
 	levels, err := c.fs.List(dataDir)
 	if err != nil {
@@ -34,19 +63,20 @@ func (c *core) collectGarbage() {
 		}
 		for _, n := range names {
 			rel := "data/" + level + "/" + n
-			_, kept := keep[rel]
-			if kept || c.pending.has(rel) || !strings.HasSuffix(n, ".parquet") && !strings.HasSuffix(n, ".puffin") {
+			_, held := pinned[rel]
+			if held || c.garbage.named[rel] >= oldest || c.pending.has(rel) || !strings.HasSuffix(n, ".parquet") && !strings.HasSuffix(n, ".puffin") {
 				continue
 			}
 			if c.fs.Remove(c.fs.Join(c.dir, rel)) == nil {
+				delete(c.garbage.named, rel)
 				c.stats.filesRemoved.Add(1)
 			}
 		}
 	}
 }
 
-// retireManifests removes old manifests and the leftovers of commits, and returns the paths that the kept ones name.
-func (c *core) retireManifests() (map[string]struct{}, error) {
+// retireManifests removes old manifests and the leftovers of commits, and returns the oldest version that is kept.
+func (c *core) retireManifests() (oldest int64, err error) {
 	metaDir := c.fs.Join(c.dir, manifest.Dir)
 	if names, err := c.fs.List(metaDir); err == nil {
 		for _, n := range names {
@@ -57,69 +87,52 @@ func (c *core) retireManifests() (map[string]struct{}, error) {
 	}
 	versions, err := c.store.Versions()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	s := c.current()
 	defer s.unref()
-	cutoff := time.Now().Add(-max(c.opts.GCGrace, 0)).UnixMilli()
-	keep := map[string]struct{}{}
+	cutoff := c.now().Add(-max(c.opts.GCGrace, 0)).UnixMilli()
 	supersededAt := int64(1<<63 - 1)
+	kept := len(versions)
+	for kept > 0 && (len(versions)-kept <= c.opts.RetainVersions || supersededAt >= cutoff) {
+		v := versions[kept-1]
+		if err := c.knowManifest(s, v); err != nil {
+			return 0, err
+		}
+		supersededAt = c.garbage.updated[v]
+		kept--
+	}
+	if kept == len(versions) {
+		return 0, base.Errorf(base.CodeNotFound, "%s: no manifest", metaDir)
+	}
+	// All older ones go with the first that does; a damaged one among them is no harm.
 	removed := false
-	for i := len(versions) - 1; i >= 0; i-- {
-		m, err := c.manifestAt(s, versions[i])
-		if err != nil {
-			return nil, err
+	for _, v := range versions[:kept] {
+		if c.store.Remove(v) == nil {
+			removed = true
+			delete(c.garbage.updated, v)
 		}
-		if len(versions)-1-i > c.opts.RetainVersions && supersededAt < cutoff {
-			// All older ones go with this one.
-			for _, v := range versions[:i+1] {
-				if c.store.Remove(v) == nil {
-					removed = true
-					c.forgetManifest(v)
-				}
-			}
-			versions = versions[i+1:]
-			break
-		}
-		for _, f := range m.Files {
-			keep[f.Path] = struct{}{}
-			if f.DVPath != "" {
-				keep[f.DVPath] = struct{}{}
-			}
-		}
-		supersededAt = m.UpdatedMS
 	}
-	if removed && len(versions) > 0 {
-		c.writeLowWater(metaDir, versions[0])
+	if removed {
+		c.writeLowWater(metaDir, versions[kept])
 	}
-	return keep, nil
+	return versions[kept], nil
 }
 
-// manifestAt returns the manifest of a version, from memory where it was read before.
-func (c *core) manifestAt(s *readState, version int64) (*manifest.Manifest, error) {
-	if s.manifest.Version == version {
-		return s.manifest, nil
+// knowManifest takes note of a kept manifest, which is read unless this process committed it.
+func (c *core) knowManifest(s *readState, version int64) error {
+	if _, ok := c.garbage.updated[version]; ok {
+		return nil
 	}
-	c.oldMu.Lock()
-	defer c.oldMu.Unlock()
-	if m := c.oldManifests[version]; m != nil {
-		return m, nil
+	m := s.manifest
+	if m.Version != version {
+		var err error
+		if m, err = c.store.At(version); err != nil {
+			return err
+		}
 	}
-	m, err := c.store.At(version)
-	if err != nil {
-		return nil, err
-	}
-	if c.oldManifests == nil {
-		c.oldManifests = map[int64]*manifest.Manifest{}
-	}
-	c.oldManifests[version] = m
-	return m, nil
-}
-
-func (c *core) forgetManifest(version int64) {
-	c.oldMu.Lock()
-	delete(c.oldManifests, version)
-	c.oldMu.Unlock()
+	c.garbage.committed(nil, m)
+	return nil
 }
 
 // writeLowWater tells readers the smallest version still there. It is a hint: a failure is no harm.

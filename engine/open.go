@@ -18,7 +18,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 	c = &core{
 		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly, walDir: o.WALDir,
 		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(max(o.CacheBytes, 0)),
-		flushWork: make(chan struct{}, 1), stop: make(chan struct{}),
+		flushWork: make(chan struct{}, 1), stop: make(chan struct{}), now: time.Now,
 	}
 	c.flushDone.L = &c.mu
 	if c.walDir == "" {

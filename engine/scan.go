@@ -354,7 +354,7 @@ type fileSource struct {
 	it      *sst.Iter
 	keyCols []int // where in a batch the key columns are
 	width   int   // how many columns of a batch are output
-	loaded  bool // false: nothing was read yet, and cur is a bound of the first key
+	loaded  bool  // false: nothing was read yet, and cur is a bound of the first key
 	cols    *row.Columns
 	at      int
 	cur     []byte // the current key

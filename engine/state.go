@@ -51,11 +51,19 @@ func (f *dataFile) open(schema *base.Schema) (*sst.Reader, error) {
 	if f.reader == nil {
 		r, err := sst.Open(f.fs, f.path, f.size, schema, f.cache)
 		if err != nil {
-			return nil, err
+			return nil, missing(err)
 		}
 		f.reader = r
 	}
 	return f.reader, nil
+}
+
+// missing makes the error about a file that is gone one that nobody takes for a key or a table that is not there.
+func missing(err error) error {
+	if base.CodeOf(err) == base.CodeNotFound {
+		return base.Wrapf(base.CodeIO, err, "a file of the table is gone (a reader in another process is safe for gc_grace_secs after its last refresh)")
+	}
+	return err
 }
 
 func (f *dataFile) ref() {
@@ -94,6 +102,7 @@ func (f *liveFile) deleted(dbDir string) (*roaring.Bitmap, error) {
 			return
 		}
 		f.dv, f.err = dv.Read(f.fs, f.fs.Join(dbDir, f.meta.DVPath), f.meta.DVOffset, f.meta.DVLength, f.meta.Rows)
+		f.err = missing(f.err)
 		if f.err == nil && int64(f.dv.GetCardinality()) != f.meta.Deleted {
 			f.err = base.Errorf(base.CodeCorruption, "%s marks %d rows, the manifest says %d", f.meta.DVPath,
 				f.dv.GetCardinality(), f.meta.Deleted)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
 )
@@ -79,17 +77,16 @@ func (c *core) nextManifest(job string) *manifest.Manifest {
 		next = &manifest.Manifest{Version: 1, MinLog: c.nextLog, Properties: map[string]string{}}
 	}
 	next.Properties[manifest.PropJob] = job
-	next.UpdatedMS = time.Now().UnixMilli()
 	return next
 }
 
 // commitTable commits a manifest that changes the table itself and installs it without memtables.
 func (c *core) commitTable(next *manifest.Manifest, t *table) error {
-	if err := c.store.Commit(next); err != nil {
-		return c.fail(err)
-	}
 	s := c.current()
 	defer s.unref()
+	if err := c.commit(s.manifest, next); err != nil {
+		return err
+	}
 	c.install(c.newState(s, next, t, nil), func() { c.table = t })
 	return nil
 }

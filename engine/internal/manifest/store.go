@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ type Store interface {
 	// that the database was replaced by another one of the same version.
 	Changed(cur *Manifest) (*Manifest, error)
 	// Commit makes m the newest manifest, durably. Its version must be one more than the newest. After an error the
-	// commit may or may not have happened: only opening anew tells.
+	// commit may or may not have happened, and only opening anew tells; unless [NotCommitted] says that it did not.
 	Commit(m *Manifest) error
 	// At returns the manifest of a version, CodeNotFound where it is gone.
 	At(version int64) (*Manifest, error)
@@ -104,20 +105,37 @@ type stamp struct {
 
 func stampOf(i vfs.Info) stamp { return stamp{size: i.Size, modNano: i.ModTime.UnixNano()} }
 
-// Commit implements [Store]: write, sync, rename, sync the directory.
+// notCommitted is an error of a commit that surely did not happen.
+type notCommitted struct{ error }
+
+func (n notCommitted) Unwrap() error { return n.error }
+
+// NotCommitted reports whether an error of [Store.Commit] says that the commit did not happen: it may be tried again, with
+// other contents too.
+func NotCommitted(err error) bool {
+	var n notCommitted
+	return errors.As(err, &n)
+}
+
+// Commit implements [Store]: write, sync, rename, sync the directory. A manifest of that version that is there already
+// is left alone: only another writer, which should not exist, can have made it.
 func (s *FSStore) Commit(m *Manifest) error {
 	data, err := Encode(m)
 	if err != nil {
-		return err
+		return notCommitted{err}
 	}
 	final := s.path(m.Version)
 	tmp := final + tmpSuffix
 	if err := s.writeSynced(tmp, data); err != nil {
 		_ = s.fs.Remove(tmp) // best effort: the next open sweeps it
-		return err
+		return notCommitted{err}
 	}
-	if err := s.fs.Rename(tmp, final); err != nil {
-		_ = s.fs.Remove(tmp)
+	if err := s.fs.RenameExclusive(tmp, final); err != nil {
+		// Where the answer got lost the commit may have happened.
+		if _, e := s.fs.Stat(final); base.CodeOf(e) == base.CodeNotFound {
+			_ = s.fs.Remove(tmp)
+			return notCommitted{err}
+		}
 		return err
 	}
 	return s.fs.SyncDir(s.dir)
