@@ -20,4 +20,4 @@ if [ -z "${PYTHON:-}" ]; then
 	[ -x "$PYTHON" ] || PYTHON=python3
 fi
 cd "$here"
-exec "$PYTHON" -m pytest -q -p no:cacheprovider --tb=short --extension "$extension" "$@" .
+exec "$PYTHON" -m pytest -q -p no:cacheprovider --tb=short --extension="$extension" "$@" .

@@ -15,7 +15,7 @@ start = con.execute("SELECT coalesce(max(id), -1) + 1 FROM m.t").fetchone()[0]
 say("ready", start)
 i = start
 while True:
-    con.execute("INSERT INTO m.t SELECT ? + j, j, repeat('x', 100) FROM range(5) r(j)", [i])
+    con.execute(f"INSERT INTO m.t SELECT {i} + j, j, repeat('x', 100) FROM range(5) r(j)")
     i += 5
     say(i)
     if i % 400 == 0:

@@ -144,7 +144,7 @@ sys.stdin.read()
     still_well(con)
     # a torn tail is no damage
     with open(path, "wb") as file:
-        file.write(whole[:-3])
+        file.write(whole.rstrip(b"\0")[:-3])  # the log is longer than what is in it
     attach(con, database, "b")
     assert one(con, "SELECT count(*) FROM b.t") == 23
     con.execute("INSERT INTO b.t VALUES (100, 'after')")

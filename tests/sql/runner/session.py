@@ -64,7 +64,7 @@ class Session:
             raise SessionError(reply["error"])
 
     def _forget_session(self):
-        self.journal = []  # (connection, statement, tag): replayed in order
+        self.journal = []  # (connection, statement, tag, key): replayed in order
         self.aliases = {}  # merutable databases: alias -> (path, read only)
         self.default = {}  # connection -> alias of USE
         self.prepared = {}  # (connection, name) -> classified statement
@@ -164,8 +164,11 @@ class Session:
         before = set(self.aliases)
         self._refresh_aliases()
         new = [a for a in self.aliases if a not in before]
-        name = new[0] if new else ""
-        if not statement.merutable:
+        if statement.merutable:
+            if not new:
+                return  # IF NOT EXISTS, and it did
+            name = new[0]
+        else:
             found = re.search(r"\bAS\s+(\w+)", text, re.IGNORECASE)
             name = found.group(1) if found else statement.path
         self.journal.append((connection, text, "attach", name.lower()))
