@@ -100,7 +100,7 @@ func (h *history) checkArrivals(m *Memtable, at base.Seq, r *rand.Rand) error {
 func TestReadersBesideWriter(t *testing.T) {
 	n := 60_000
 	if raceEnabled || testing.Short() {
-		n = 20_000
+		n = 10_000
 	}
 	r := rand.New(rand.NewPCG(7, 7))
 	for name, makeKey := range map[string]func(i int) []byte{

@@ -5,20 +5,25 @@
 //
 // # Memtable
 //
-// One arena holds the head of the list and then the entries in the order of their arrival. They are linked into a skip
-// list ordered by key and, for one key, newest first. Offsets into the arena are counted in words of 8 bytes, so 32 bits
-// reach 32 GiB. An entry (see entry.go) starts with the first 8 key bytes as a number, most significant first: nearly
-// all comparisons end there.
+// One arena holds the entries, from its start upwards in the order of their arrival, and the nodes of a tree over them,
+// from its end downwards. Offsets into the arena are counted in words of 8 bytes, so 32 bits reach 32 GiB. Nothing moves,
+// nothing is removed.
 //
-// One writer at a time adds entries; any number of readers runs beside it without locks. A reader sees an entry once the
-// offset to it is stored in its predecessor, which happens last and atomically; entries never change or move afterwards.
-// What was added is counted only after it is linked, so the first Len entries are complete in every view of the list.
+// The tree is a B-link tree (Lehman and Yao) ordered by key and, for one key, newest first. A node holds, for up to 14
+// entries or children, 8 bytes of the key as a number, so that a search touches no keys but those that it may have found.
+// Keys that begin alike are told apart by later bytes, which the node's depth says (see node.go).
 //
-// The writer remembers where its last insertion went on every level (see splice.go) and starts the next search there:
-// keys in ascending order are inserted without any search.
+// One writer at a time adds entries; any number of readers runs beside it without locks and sees each insertion whole or
+// not at all: node.go says in which order things are stored and what readers check. What was added is counted only after
+// it is in the tree, so the first Len entries are complete in every view. The writer remembers the leaf of its last
+// insertion (see insert.go): keys in ascending order need a descent only once a leaf.
+//
+// Why no skip list: each of the some 25 entries that a search visits there is a cache miss once the table is large. With
+// a million rows of 150 bytes a random insertion took 2.4 µs and a get 1.8 µs, against 0.3 and 0.5 µs here, and walking
+// the rows in order 230 ns a row against 45.
 //
 // # Row buffer
 //
-// Rows are appended to mappings of growing size. Sorting makes an index of (8 key bytes, row) pairs, unless the keys came
-// in strictly ascending order; then there is neither index nor sort (see rowsort.go).
+// Rows are appended to mappings of growing size. Sorting makes an index of (8 key bytes, row) pairs and sorts it by radix,
+// unless the keys came in strictly ascending order: then there is neither index nor sort (see rowsort.go).
 package memtable

@@ -47,7 +47,8 @@ type Memtable struct {
 // reference. The error is CodeInvalidArgument for a capacity out of range, CodeIO where the system gives no memory.
 func New(capacity int) (*Memtable, error) {
 	if capacity < 0 || capacity > maxCapacity {
-		return nil, base.Errorf(base.CodeInvalidArgument, "memtable capacity of %d bytes: 0 to %d are allowed", capacity, maxCapacity)
+		return nil, base.Errorf(base.CodeInvalidArgument, "memtable capacity of %d bytes: 0 to %d are allowed", capacity,
+			maxCapacity)
 	}
 	nodesEnd := (firstEntry + capacity + 2*nodeSlack + nodeAlign) &^ (nodeAlign - 1)
 	indexBytes := 4 * (capacity/EntryBytes(0, 0)/arrivalStride + 1)
@@ -98,7 +99,8 @@ func (m *Memtable) Unref() {
 // sequence number above base.MaxSeq or a key or value of 4 GiB; nothing was added then.
 func (m *Memtable) Add(key []byte, seq base.Seq, op base.Op, value []byte) error {
 	if seq > base.MaxSeq || len(key) > maxEntryLen || len(value) > maxEntryLen {
-		return base.Errorf(base.CodeInvalidArgument, "memtable entry with a key of %d bytes, a value of %d and sequence number %d: at most %d, %d and %d are allowed",
+		return base.Errorf(base.CodeInvalidArgument,
+			"memtable entry with a key of %d bytes, a value of %d and sequence number %d: at most %d, %d and %d are allowed",
 			len(key), len(value), seq, maxEntryLen, maxEntryLen, base.MaxSeq)
 	}
 	taken, need := int(m.bytes.Load()), EntryBytes(len(key), len(value))

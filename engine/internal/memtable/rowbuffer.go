@@ -144,11 +144,18 @@ func (b *RowBuffer) Bytes() int { return b.bytes }
 // Capacity returns how many bytes of rows fit.
 func (b *RowBuffer) Capacity() int { return b.capacity }
 
-// Reset empties the buffer and keeps its memory for the next rows. Keys and values handed out are invalid then.
+// Reset empties the buffer and keeps its memory for the next rows, but for what a row larger than the capacity needed.
+// Keys and values handed out are invalid then.
 func (b *RowBuffer) Reset() {
-	for i := range b.chunks {
-		b.chunks[i].used = 0
+	kept := b.chunks[:0]
+	for _, c := range b.chunks {
+		if len(c.mem) > maxChunkBytes {
+			unmapMemory(c.mem)
+			continue
+		}
+		kept = append(kept, chunk{mem: c.mem})
 	}
+	b.chunks = kept
 	b.cur, b.bytes, b.rows, b.common = 0, 0, 0, 0
 	b.ascending, b.sorted = true, false
 	b.index.n = 0

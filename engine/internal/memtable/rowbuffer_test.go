@@ -125,3 +125,14 @@ func TestRowBufferFull(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestRowBufferLongKeys sorts keys of which each is a prefix of the next: the worst that sorting by prefixes can meet.
+func TestRowBufferLongKeys(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	b := newRowBuffer(t, 64<<20)
+	rows := make(model, 1000)
+	for i := range rows {
+		rows[i] = version{key: strings.Repeat("a", r.IntN(700)*80), op: base.OpPut, value: fmt.Sprint(i)}
+	}
+	checkBuffer(t, b, rows)
+}

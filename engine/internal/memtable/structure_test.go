@@ -89,6 +89,10 @@ func ordered(a, b entry) bool {
 func TestTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	const n = 1 << 20
+	capacity := 4 << 20
+	if raceEnabled || testing.Short() {
+		capacity = 1 << 20
+	}
 	for name, makeKey := range map[string]func(i int) []byte{
 		"ascending":       func(i int) []byte { return benchKey(nil, uint64(i)) },
 		"descending":      func(i int) []byte { return benchKey(nil, uint64(n-i)) },
@@ -110,7 +114,7 @@ func TestTree(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemtable(t, 4<<20)
+			m := newMemtable(t, capacity)
 			for i := 0; ; i++ {
 				key := makeKey(i)
 				if !m.Fits(len(key), i%3) {
