@@ -123,6 +123,17 @@ func benchReader(b *testing.B, level int, cache *Cache) *Reader {
 	return r
 }
 
+// openBench writes and opens a file of the benchmarks' table in memory.
+func openBench(t testing.TB, n, level int) (*Reader, FileInfo) {
+	fs := vfs.NewMem()
+	info, err := Write(fs, "f.parquet", WriterOptions{Schema: benchSchema(), Level: level}, newBenchSource(n, 3))
+	must(t, err)
+	r, err := Open(fs, "f.parquet", info.Size, benchSchema(), nil)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r, info
+}
+
 func benchKey(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)^1<<63) }
 
 func BenchmarkGet(b *testing.B) {

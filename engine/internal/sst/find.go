@@ -89,8 +89,14 @@ func (r *Reader) page(column int, pos int64) (*page, error) {
 		return nil, err
 	}
 	s := r.scratch.Get().(*scratch)
-	err = c.decode(cr, &p.col, 0, p.rows, s)
+	// One row more than the page index says is asked for: a page of another size is damage.
+	got, err := c.decodeSome(cr, &p.col, 0, p.rows+1, s)
 	r.scratch.Put(s)
+	if err == nil && got != p.rows {
+		if err = cr.Err(); err == nil {
+			err = base.Errorf(base.CodeCorruption, "column %q: the page of row %d has not %d rows", c.name, p.first, p.rows)
+		}
+	}
 	if err != nil {
 		return nil, err // the reader is in an unknown state: it does not go back
 	}

@@ -12,8 +12,9 @@ import (
 
 // The footer's free entries.
 const (
-	schemaKey   = "merutable.schema"
-	keyIndexKey = "merutable.key_index"
+	schemaKey    = "merutable.schema"
+	keyIndexKey  = "merutable.key_index"
+	checksumsKey = "merutable.checksums"
 )
 
 const keyIndexVersion = 1

@@ -47,12 +47,6 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 	if bf := cw.GetBloomFilter(); bf != nil {
 		addEqualFloats(bf, t, col)
 	}
-	if stats, ok := cw.PageStatistics().(*metadata.ByteArrayStatistics); ok {
-		// The library loses the bounds of a page whose least value is empty, unless the memory of an earlier bound is there
-		// to be reused.
-		stats.SetMinMax([]byte{0}, []byte{0})
-		stats.Reset()
-	}
 	for from := 0; from < n; {
 		to := pageEnd(t, col, from, n, shape)
 		if err := p.writePage(cw, t, col, from, to); err != nil {

@@ -22,8 +22,6 @@ const (
 	scanBufferBytes  = 128 << 10
 	// maxPageBytes bounds a page in memory: one value of the largest size fits.
 	maxPageBytes = base.MaxValueBytes + 1<<20
-	// maxFooterBytes bounds what a footer may claim.
-	maxFooterBytes = 1 << 30
 )
 
 // ReaderStats counts a reader's work since it was opened.
@@ -53,7 +51,10 @@ type Reader struct {
 	index     *keyIndex
 	cache     *Cache
 	scratch   sync.Pool
-	stats     struct{ pages, bytes, probes, negatives atomic.Int64 }
+	// footerBytes and tailSum are for Verify: see footer.go.
+	footerBytes int64
+	tailSum     uint32
+	stats       struct{ pages, bytes, probes, negatives atomic.Int64 }
 }
 
 // fileColumn is a column of the table in this file.
@@ -146,11 +147,17 @@ func (r *Reader) readFooter() error {
 		p.MaxUncompressedPageSize = limit
 		return p
 	}
-	var err error
-	if r.point, err = file.NewParquetReader(r.newSource(), file.WithReadProps(props(pointBufferBytes, maxPageBytes))); err != nil {
+	footer, before, err := readFooterBytes(r.file, r.size)
+	if err != nil {
 		return err
 	}
-	meta := r.point.MetaData()
+	r.stats.bytes.Add(int64(len(footer)))
+	meta, err := metadata.NewFileMetaData(footer, nil)
+	if err != nil {
+		return err
+	}
+	meta.SetSourceFileSize(r.size)
+	r.footerBytes, r.tailSum = int64(len(footer)), before
 	// Two numbers must now lie for a page to be allocated that the file cannot hold: the page's and its chunk's.
 	limit := int64(1 << 20)
 	for i := 0; i < meta.NumRowGroups(); i++ {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"hash/crc32"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -79,17 +80,28 @@ type writer struct {
 	pq    *file.Writer
 	pages pageWriter
 	plans []plan // by column of the table
+	sums  checksums
 }
 
-// countingWriter counts what reaches the file.
+// countingWriter counts what is written and sums it up. Once hold is set it keeps what is written: the tail of the file,
+// which gets its checksum before it goes out.
 type countingWriter struct {
-	w *bufio.Writer
-	n int64
+	w    *bufio.Writer
+	n    int64
+	crc  uint32 // CRC-32C since the last row group's end
+	hold bool
+	tail []byte
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
+	if c.hold {
+		c.tail = append(c.tail, p...)
+		c.n += int64(len(p))
+		return len(p), nil
+	}
 	n, err := c.w.Write(p)
 	c.n += int64(n)
+	c.crc = crc32.Update(c.crc, castagnoli, p[:n])
 	return n, err
 }
 
@@ -278,7 +290,12 @@ func (w *writer) writeRowGroup(cols *row.Columns) error {
 			return base.Wrapf(codeOr(err, base.CodeParquet), err, "column %q", t.name)
 		}
 	}
-	return rg.Close()
+	if err := rg.Close(); err != nil {
+		return err
+	}
+	w.sums = append(w.sums, checksum{end: w.sink.n, crc: w.sink.crc})
+	w.sink.crc = 0
+	return nil
 }
 
 func (w *writer) shape(column int) pageShape {
@@ -309,7 +326,20 @@ func (w *writer) finish() error {
 		if err := w.pq.AppendKeyValueMetadata(keyIndexKey, w.index.finish(w.info.Rows, w.last)); err != nil {
 			return err
 		}
+		if err := w.pq.AppendKeyValueMetadata(checksumsKey, w.sums.encode()); err != nil {
+			return err
+		}
+		if err := w.pq.AppendKeyValueMetadata(tailKey, tailBlank); err != nil {
+			return err
+		}
+		w.sink.hold = true
 		if err := w.pq.Close(); err != nil {
+			return err
+		}
+		if err := sealTail(w.sink.tail); err != nil {
+			return err
+		}
+		if _, err := w.sink.w.Write(w.sink.tail); err != nil {
 			return err
 		}
 		return w.sink.w.Flush()
