@@ -290,8 +290,9 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "flush"
 	marks := map[*liveFile]*roaring.Bitmap{}
+	var keys *keyWindow
 	for _, f := range s.files {
-		hits, err := e.superseded(f, s.table, e.mt.Len())
+		hits, err := e.superseded(f, s.table, e.mt.Len(), &keys)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -21,6 +23,8 @@ import (
 type resolutionCache struct {
 	mu     sync.Mutex
 	byFile map[*dataFile]*resolution
+	// last is the window that was sorted last, if it is small: the next question is about the same keys in another file.
+	last *keyWindow
 }
 
 func (c *resolutionCache) of(f *dataFile) *resolution {
@@ -37,7 +41,7 @@ func (c *resolutionCache) of(f *dataFile) *resolution {
 	return r
 }
 
-// forget drops the answers about a file that left the current state.
+// keepOnly drops the answers about files that left the current state.
 func (c *resolutionCache) keepOnly(files []*liveFile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,25 +61,23 @@ type resolution struct {
 	mu sync.Mutex
 	// upTo is how many of the memtable's entries, in arrival order, were looked up.
 	upTo int
-	// hits has each superseded position with the arrival number of the entry that superseded it, for older snapshots.
+	// hits has each superseded position once, with the arrival number of the entry that superseded it first, for older
+	// snapshots.
 	hits []hit
 	// all has the positions of hits. It is replaced, never changed, once it was handed out.
 	all *roaring.Bitmap
 }
 
-type hit struct {
-	arrival int
-	pos     uint32
-}
+type hit struct{ arrival, pos uint32 }
 
 // superseded returns the positions of rows of f that the first n entries of e supersede. The bitmap is shared: do not
-// change it.
-func (e *memEntry) superseded(f *liveFile, t *table, n int) (*roaring.Bitmap, error) {
+// change it. held, if not nil, keeps the sorted keys from one file to the next.
+func (e *memEntry) superseded(f *liveFile, t *table, n int, held **keyWindow) (*roaring.Bitmap, error) {
 	r := e.resolutions.of(f.dataFile)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.upTo {
-		if err := r.extend(e, f, t, n); err != nil {
+		if err := r.extend(e, f, t, n, held); err != nil {
 			return nil, err
 		}
 	}
@@ -85,53 +87,126 @@ func (e *memEntry) superseded(f *liveFile, t *table, n int) (*roaring.Bitmap, er
 	// A snapshot older than the last question: leave out what came after it.
 	older := roaring.New()
 	for _, h := range r.hits {
-		if h.arrival < n {
+		if int(h.arrival) < n {
 			older.Add(h.pos)
 		}
 	}
 	return older, nil
 }
 
-type arrivedKey struct {
-	key     []byte
-	arrival int
-}
-
-func (r *resolution) extend(e *memEntry, f *liveFile, t *table, n int) error {
-	keys := make([]arrivedKey, 0, n-r.upTo)
-	i := r.upTo
-	e.mt.Arrivals(r.upTo, n, func(key []byte, _ base.Seq, _ base.Op) {
-		if bytes.Compare(key, f.meta.KeyMin) >= 0 && bytes.Compare(key, f.meta.KeyMax) <= 0 {
-			keys = append(keys, arrivedKey{key, i})
-		}
-		i++
-	})
+func (r *resolution) extend(e *memEntry, f *liveFile, t *table, n int, held **keyWindow) error {
+	keys := e.window(r.upTo, n, held).between(f.meta.KeyMin, f.meta.KeyMax)
 	if len(keys) == 0 {
 		r.upTo = n
 		return nil
 	}
-	// Of equal keys the first arrival is kept: it is the one that superseded the row.
-	slices.SortFunc(keys, func(a, b arrivedKey) int {
-		if c := bytes.Compare(a.key, b.key); c != 0 {
-			return c
-		}
-		return a.arrival - b.arrival
-	})
-	keys = slices.CompactFunc(keys, func(a, b arrivedKey) bool { return bytes.Equal(a.key, b.key) })
 	found, err := findKeys(f, t, keys)
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
-		all := r.all.Clone()
-		for _, h := range found {
-			all.Add(h.pos)
+	var all *roaring.Bitmap
+	for _, h := range found {
+		if r.all.Contains(h.pos) {
+			continue
 		}
+		if all == nil {
+			all = r.all.Clone()
+		}
+		all.Add(h.pos)
+		r.hits = append(r.hits, h)
+	}
+	if all != nil {
 		r.all = all
-		r.hits = append(r.hits, found...)
 	}
 	r.upTo = n
 	return nil
+}
+
+// keyWindow has the keys of a memtable's entries from one arrival number to another, ascending, each once with its first
+// arrival there: that is the one that superseded a row. The keys alias the memtable.
+type keyWindow struct {
+	from, to int
+	keys     []arrivedKey
+}
+
+type arrivedKey struct {
+	key     []byte
+	arrival uint32
+}
+
+// smallWindow is how many keys a window has at most that is kept between questions.
+const smallWindow = 32 << 10
+
+// window sorts the keys of entries from to to-1.
+func (e *memEntry) window(from, to int, held **keyWindow) *keyWindow {
+	is := func(w *keyWindow) bool { return w != nil && w.from == from && w.to == to }
+	if held != nil && is(*held) {
+		return *held
+	}
+	c := &e.resolutions
+	c.mu.Lock()
+	w := c.last
+	c.mu.Unlock()
+	if is(w) {
+		return w
+	}
+	w = &keyWindow{from: from, to: to}
+	if to-from >= e.mt.Len()/4 {
+		w.keys = e.walkKeys(from, to)
+	} else {
+		w.keys = e.sortKeys(from, to)
+	}
+	if held != nil {
+		*held = w
+	} else if to-from <= smallWindow {
+		c.mu.Lock()
+		c.last = w
+		c.mu.Unlock()
+	}
+	return w
+}
+
+func (e *memEntry) sortKeys(from, to int) []arrivedKey {
+	keys := make([]arrivedKey, 0, to-from)
+	e.mt.Arrivals(from, to, func(key []byte, _ base.Seq, _ base.Op) {
+		keys = append(keys, arrivedKey{key, uint32(from + len(keys))})
+	})
+	slices.SortFunc(keys, func(a, b arrivedKey) int {
+		if c := bytes.Compare(a.key, b.key); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.arrival, b.arrival)
+	})
+	return slices.CompactFunc(keys, func(a, b arrivedKey) bool { return bytes.Equal(a.key, b.key) })
+}
+
+// walkKeys takes the keys in the memtable's own order. The sequence numbers of its entries have no gaps, so they tell the
+// arrival.
+func (e *memEntry) walkKeys(from, to int) []arrivedKey {
+	var first base.Seq
+	e.mt.Arrivals(0, 1, func(_ []byte, seq base.Seq, _ base.Op) { first = seq })
+	keys := make([]arrivedKey, 0, to-from)
+	it := e.mt.NewAllIter()
+	for it.First(); it.Valid(); it.Next() {
+		arrival := it.Seq() - first
+		if arrival < uint64(from) || arrival >= uint64(to) {
+			continue
+		}
+		k := arrivedKey{it.Key(), uint32(arrival)}
+		if n := len(keys); n > 0 && bytes.Equal(keys[n-1].key, k.key) {
+			keys[n-1] = k // versions come newest first
+		} else {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// between returns the keys of a range, both ends inclusive.
+func (w *keyWindow) between(lo, hi []byte) []arrivedKey {
+	i := sort.Search(len(w.keys), func(i int) bool { return bytes.Compare(w.keys[i].key, lo) >= 0 })
+	j := i + sort.Search(len(w.keys)-i, func(j int) bool { return bytes.Compare(w.keys[i+j].key, hi) > 0 })
+	return w.keys[i:j]
 }
 
 func findKeys(f *liveFile, t *table, keys []arrivedKey) ([]hit, error) {

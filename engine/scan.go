@@ -114,6 +114,9 @@ type rowSource interface {
 // Overlay returns the live rows that are only in memory.
 func (s *Snapshot) Overlay(projection []int) *RowIter {
 	it := s.newRowIter(projection, overlayBatchRows, 0)
+	if it.err != nil {
+		return it
+	}
 	it.addMemory(s, keyRange{})
 	return it
 }
@@ -144,6 +147,9 @@ func (s *Snapshot) Scan(o ScanOptions) (*RowIter, error) {
 		o.BatchRows = scanBatchRows
 	}
 	it := s.newRowIter(o.Projection, o.BatchRows, o.Limit)
+	if it.err != nil {
+		return nil, it.err
+	}
 	if r.empty() {
 		return it, nil
 	}
@@ -160,8 +166,11 @@ func (s *Snapshot) Scan(o ScanOptions) (*RowIter, error) {
 	return it, nil
 }
 
+// newRowIter makes an iterator without sources; its err says that the snapshot is closed.
 func (s *Snapshot) newRowIter(projection []int, batchRows int, limit int64) *RowIter {
-	s.state.ref()
+	if err := s.pin(); err != nil {
+		return &RowIter{err: err}
+	}
 	if projection == nil {
 		projection = make([]int, len(s.Schema().Columns))
 		for i := range projection {

@@ -26,9 +26,10 @@ type Snapshot struct {
 }
 
 type deletedRows struct {
-	once sync.Once
-	rows []uint32
-	err  error
+	mu     sync.Mutex
+	bitmap *roaring.Bitmap
+	list   sync.Once
+	rows   []uint32
 }
 
 // FileInfo describes a data file of a snapshot.
@@ -120,18 +121,46 @@ func (s *Snapshot) Deletes(i int) ([]uint32, error) {
 	if i < 0 || i >= len(s.deletes) {
 		return nil, base.Errorf(base.CodeInvalidArgument, "file %d of %d", i, len(s.deletes))
 	}
+	bm, err := s.hidden(i)
+	if err != nil {
+		return nil, err
+	}
 	d := s.deletes[i]
-	d.once.Do(func() {
-		bm, err := s.hidden(i)
-		if d.err = err; err == nil {
-			d.rows = bm.ToArray()
-		}
-	})
-	return d.rows, d.err
+	d.list.Do(func() { d.rows = bm.ToArray() })
+	return d.rows, nil
 }
 
-// hidden returns the bitmap behind [Snapshot.Deletes]; it may be shared.
+// hidden returns the bitmap behind [Snapshot.Deletes]; it is shared. An error is not kept: asking again tries again.
 func (s *Snapshot) hidden(i int) (*roaring.Bitmap, error) {
+	d := s.deletes[i]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.bitmap != nil {
+		return d.bitmap, nil
+	}
+	if err := s.pin(); err != nil {
+		return nil, err
+	}
+	defer s.state.unref()
+	bm, err := s.findHidden(i)
+	if err == nil {
+		d.bitmap = bm
+	}
+	return bm, err
+}
+
+// pin takes a reference on the state, for a call that must not lose its memory to a Close beside it.
+func (s *Snapshot) pin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return base.Errorf(base.CodeClosed, "the snapshot is closed")
+	}
+	s.state.ref()
+	return nil
+}
+
+func (s *Snapshot) findHidden(i int) (*roaring.Bitmap, error) {
 	f := s.state.files[i]
 	all, err := f.deleted(s.state.core.dir)
 	if err != nil {
@@ -141,7 +170,7 @@ func (s *Snapshot) hidden(i int) (*roaring.Bitmap, error) {
 		if s.visible[m] == 0 {
 			continue
 		}
-		hits, err := e.superseded(f, s.state.table, s.visible[m])
+		hits, err := e.superseded(f, s.state.table, s.visible[m], nil)
 		if err != nil {
 			return nil, err
 		}
@@ -159,6 +188,10 @@ func (s *Snapshot) Get(key []Value) (*Columns, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if err := s.pin(); err != nil {
+		return nil, false, err
+	}
+	defer s.state.unref()
 	s.state.core.stats.gets.Add(1)
 	for _, e := range s.state.mems {
 		value, op, _, ok := e.mt.Get(k, s.seq)

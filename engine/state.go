@@ -86,29 +86,33 @@ type liveFile struct {
 	*dataFile
 	meta *manifest.File
 
-	once sync.Once
-	dv   *roaring.Bitmap
-	err  error
+	dvMu sync.Mutex
+	dv   atomic.Pointer[roaring.Bitmap]
 }
 
-// deleted returns the file's deletion vector, never nil. It is shared: do not change it.
+// deleted returns the file's deletion vector, never nil. It is shared: do not change it. After an error the next call
+// tries again.
 func (f *liveFile) deleted(dbDir string) (*roaring.Bitmap, error) {
-	f.once.Do(func() {
-		if f.dv != nil {
-			return
+	if bm := f.dv.Load(); bm != nil {
+		return bm, nil
+	}
+	f.dvMu.Lock()
+	defer f.dvMu.Unlock()
+	if bm := f.dv.Load(); bm != nil {
+		return bm, nil
+	}
+	bm := roaring.New()
+	if f.meta.DVPath != "" {
+		var err error
+		if bm, err = dv.Read(f.fs, f.fs.Join(dbDir, f.meta.DVPath), f.meta.DVOffset, f.meta.DVLength, f.meta.Rows); err != nil {
+			return nil, missing(err)
 		}
-		if f.meta.DVPath == "" {
-			f.dv = roaring.New()
-			return
+		if int64(bm.GetCardinality()) != f.meta.Deleted {
+			return nil, base.Errorf(base.CodeCorruption, "%s marks %d rows, the manifest says %d", f.meta.DVPath, bm.GetCardinality(), f.meta.Deleted)
 		}
-		f.dv, f.err = dv.Read(f.fs, f.fs.Join(dbDir, f.meta.DVPath), f.meta.DVOffset, f.meta.DVLength, f.meta.Rows)
-		f.err = missing(f.err)
-		if f.err == nil && int64(f.dv.GetCardinality()) != f.meta.Deleted {
-			f.err = base.Errorf(base.CodeCorruption, "%s marks %d rows, the manifest says %d", f.meta.DVPath,
-				f.dv.GetCardinality(), f.meta.Deleted)
-		}
-	})
-	return f.dv, f.err
+	}
+	f.dv.Store(bm)
+	return bm, nil
 }
 
 // memEntry is a memtable with what the engine knows about it.
