@@ -78,12 +78,12 @@ void DecodeInterval(DataChunk &args, ExpressionState &, Vector &result) {
 
 void DecodeBit(DataChunk &args, ExpressionState &, Vector &result) {
 	UnaryExecutor::Execute<string_t, string_t>(args.data[0], result, args.size(), [&](string_t bytes) {
-		if (bytes.GetSize() == 0) {
-			// The row of a deletion, which the scan drops after this: any bit string will do.
+		if (bytes.GetSize() < 2) {
+			// No value, but the row of a deletion, which the scan drops after this: any bit string will do.
 			return string_t("\x07\xFE", 2);
 		}
 		// What follows trusts the count of padding bits.
-		if (bytes.GetSize() < 2 || static_cast<uint8_t>(bytes.GetData()[0]) > 7) {
+		if (static_cast<uint8_t>(bytes.GetData()[0]) > 7) {
 			throw InvalidInputException("BIT stored in bytes that are no bit string");
 		}
 		return StringVector::AddStringOrBlob(result, bytes);
