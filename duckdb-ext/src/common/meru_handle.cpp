@@ -32,7 +32,15 @@ MeruDatabase::~MeruDatabase() {
 
 shared_ptr<MeruDatabase> MeruDatabase::Open(const string &path, const MeruOptions *options) {
 	MeruHandle *handle = nullptr;
-	MeruCall([&](char **err) { return meru_open_with(path.c_str(), options, &handle, err); });
+	char *message = nullptr;
+	auto status = meru_open_with(path.c_str(), options, &handle, &message);
+	if (status == MeruStatus_ErrNotFound) {
+		// What is missing is a directory, not an entry of a catalog.
+		status = MeruStatus_ErrIo;
+	}
+	if (status != MeruStatus_Ok) {
+		ThrowMeruError(status, message);
+	}
 	return make_shared_ptr<MeruDatabase>(handle);
 }
 
