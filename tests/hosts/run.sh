@@ -42,6 +42,10 @@ export PYTHONDONTWRITEBYTECODE=1
 	link="$link -Wl,-rpath,$work"
 }
 
+# A host that hangs is a failure.
+limit=
+! command -v timeout >/dev/null 2>&1 || limit="timeout -k 10 900"
+
 pass() {
 	echo "PASS $*" | tee -a "$results"
 }
@@ -55,7 +59,7 @@ host() {
 	name=$1
 	shift
 	mkdir -p "$work/$name"
-	CHECK_HOST=$name "$@" >"$work/$name.log" 2>&1
+	CHECK_HOST=$name $limit "$@" >"$work/$name.log" 2>&1
 	status=$?
 	cat "$work/$name.log"
 	grep -E '^(PASS|FAIL|SKIP) ' "$work/$name.log" >>"$results"
@@ -168,6 +172,19 @@ fi
 
 builds signals "$CC" -std=gnu11 $warn -O1 -g "$here/process/signals.c" -o "$work/signals.bin" -ldl -lpthread &&
 	host signals "$work/signals.bin" "$work/signals" "$lib"
+
+# ---- Go: two Go runtimes in one process ----
+
+# build_go OUT
+build_go() {
+	(cd "$here/go" && CGO_CFLAGS="-I$root/include" go build -trimpath -buildvcs=false -o "$1" .)
+}
+
+if command -v go >/dev/null 2>&1; then
+	builds go build_go "$work/go.bin" && host go "$work/go.bin" "$lib" "$work/go"
+else
+	echo "SKIP go: there is no go command" | tee -a "$results"
+fi
 
 # ---- Python ----
 

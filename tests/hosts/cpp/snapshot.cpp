@@ -393,6 +393,36 @@ void LargeAndBroken() {
 	meru_free(db);
 }
 
+// Batches end early where rows are large: 65,536 of these would fill the memory, and more than an array can hold.
+void LargeRows() {
+	auto db = OpenSimple("large-rows", {"durability", "os"});
+	std::string big(4 << 20, 'x');
+	const int n = 24;
+	for (int i = 0; i < n; i++) {
+		big[size_t(i)] = 'y';
+		MeruValue f[3] = {I64(i), Bytes(big), Dbl(i)};
+		MeruRow row = {f, 3};
+		OK(meru_put(db, &row, nullptr, &err));
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		auto s = Acquire(db);
+		ArrowArrayStream stream{};
+		OK(meru_scan_arrow(s, nullptr, nullptr, 0, &stream, &err));
+		int batches = 0;
+		int64_t rows = Drain(stream, [&](const ArrowArray &a) {
+			batches++;
+			CHECK(a.length <= 16, "a batch of %lld large rows", (long long)a.length);
+			for (int64_t i = 0; i < a.length; i++) {
+				CHECK(StringAt(*a.children[1], i).size() == big.size(), "row %lld", (long long)i);
+			}
+		});
+		CHECK(rows == n && batches > 1, "%lld rows in %d batches", (long long)rows, batches);
+		meru_snapshot_release(s);
+		OK(meru_flush(db, &err));
+	}
+	OK(meru_close_free(db, &err));
+}
+
 } // namespace
 
 void SnapshotCases() {
@@ -406,4 +436,5 @@ void ScanCases() {
 	check_run("projections", Projections);
 	check_run("key ranges", Ranges);
 	check_run("large and broken", LargeAndBroken);
+	check_run("large rows", LargeRows);
 }

@@ -1,0 +1,3 @@
+module merutable-hosts/go
+
+go 1.26
