@@ -15,6 +15,8 @@ const (
 	defaultKeyBlockRows  = 2048
 	// Uncompressed pages cost a scan little more than their bytes, so gets may have them small.
 	uncompressedPageBytes = 16 << 10
+	// maxKeyBlockBytes is about how many bytes of keys a block has at most, with which it ends before its rows are full.
+	maxKeyBlockBytes = 128 << 10
 	// maxPageRows bounds a page of a narrow column: a point get decodes a whole page.
 	maxPageRows = 16_384
 	// maxDictionaryBytes bounds a dictionary, which a point get decodes whole too.
@@ -42,8 +44,8 @@ type WriterOptions struct {
 	RowGroupBytes int
 	// PageBytes is about how many uncompressed bytes a page has. The default value is 16 KiB at level 0, 40 KiB above.
 	PageBytes int
-	// KeyBlockRows is how many rows one entry of the key index and one page of the key columns cover. The default value
-	// is 2048.
+	// KeyBlockRows is how many rows one entry of the key index and one page of the key columns cover at most. The default
+	// value is 2048.
 	KeyBlockRows int
 	// InheritSeq writes 0 for every sequence number: the manifest has the one of all rows.
 	InheritSeq bool

@@ -16,7 +16,11 @@ import (
 // pageShape says where the pages of a column end and whether it has bounds.
 type pageShape struct {
 	bytes int
-	rows  int // exactly so many rows a page, for key columns; 0: by bytes
+	// starts are the first rows of the pages, for key columns: a block of the key index is one page of each. nil: pages
+	// end by bytes.
+	starts []int
+	// rows is how many rows a page has, for columns with a dictionary; 0: pages end by bytes.
+	rows int
 	// noBounds: the column is known to hold a NaN.
 	noBounds bool
 }
@@ -47,8 +51,16 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 	if bf := cw.GetBloomFilter(); bf != nil {
 		addEqualFloats(bf, t, col)
 	}
-	for from := 0; from < n; {
-		to := pageEnd(t, col, from, n, shape)
+	for from, page := 0, 1; from < n; page++ {
+		to := n
+		switch {
+		case shape.starts != nil && page < len(shape.starts):
+			to = shape.starts[page]
+		case shape.starts == nil && shape.rows > 0:
+			to = min(n, from+shape.rows)
+		case shape.starts == nil:
+			to = pageEnd(t, col, from, n, shape.bytes)
+		}
 		if err := p.writePage(cw, t, col, from, to); err != nil {
 			return err
 		}
@@ -67,33 +79,19 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 	return nil
 }
 
-// pageEnd returns the row behind the page that starts at row from.
-func pageEnd(t *colType, col *row.Column, from, n int, shape pageShape) int {
+// pageEnd returns the row behind the page of about so many bytes that starts at row from.
+func pageEnd(t *colType, col *row.Column, from, n, bytes int) int {
 	limit := min(n, from+maxPageRows)
-	if shape.rows > 0 {
-		limit = min(n, from+shape.rows)
-	}
 	if t.size > 0 {
-		if shape.rows > 0 {
-			return limit
-		}
-		return min(limit, from+max(1, shape.bytes/max(t.width, 1)))
-	}
-	// Wide values end a page of a key column early too: a page must stay inside 32 bits whatever the values are.
-	budget := int64(shape.bytes)
-	if shape.rows > 0 {
-		budget = max(budget, maxKeyPageBytes)
+		return min(limit, from+max(1, bytes/max(t.width, 1)))
 	}
 	start := col.Offsets[from]
 	to := from + 1
-	for to < limit && col.Offsets[to+1]-start+4*int64(to+1-from) <= budget {
+	for to < limit && col.Offsets[to+1]-start+4*int64(to+1-from) <= int64(bytes) {
 		to++
 	}
 	return to
 }
-
-// maxKeyPageBytes bounds the pages of key columns, which otherwise cover a whole block of rows.
-const maxKeyPageBytes = 1 << 20
 
 // holdsNaN reports whether a column of this row group has a NaN.
 func holdsNaN(t *colType, col *row.Column) bool {

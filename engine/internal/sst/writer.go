@@ -73,6 +73,9 @@ type writer struct {
 	index   keyIndexBuilder
 	info    FileInfo
 	last    []byte // the last key
+	// blocks are the starts of the blocks of the row group being gathered, blockBytes the size of the last one's keys.
+	blocks     []int
+	blockBytes int
 
 	types []*colType // the table's columns, then the hidden ones
 	nan   []bool     // by column: declared to hold a NaN
@@ -165,9 +168,7 @@ func (w *writer) add(src RowSource) error {
 	}
 	w.info.SeqMin, w.info.SeqMax = min(w.info.SeqMin, seq), max(w.info.SeqMax, seq)
 	w.last = append(w.last[:0], key...)
-	if w.builder.Len()%w.o.KeyBlockRows == 0 {
-		w.index.add(pos, key)
-	}
+	w.cutBlock(pos, key)
 	if w.o.InheritSeq {
 		seq = 0
 	}
@@ -180,6 +181,17 @@ func (w *writer) add(src RowSource) error {
 	}
 	w.builder.AppendRecord(src.Value(), seq, op)
 	return nil
+}
+
+// cutBlock starts a block of the key index where the open one is full, or with the row group's first row.
+func (w *writer) cutBlock(pos int64, key []byte) {
+	n := w.builder.Len()
+	if n == 0 || n-w.blocks[len(w.blocks)-1] >= w.o.KeyBlockRows || w.blockBytes >= maxKeyBlockBytes {
+		w.index.add(pos, key)
+		w.blocks = append(w.blocks, n)
+		w.blockBytes = 0
+	}
+	w.blockBytes += len(key)
 }
 
 // flushRowGroup writes the rows gathered.
@@ -201,6 +213,7 @@ func (w *writer) flushRowGroup() error {
 	}
 	w.info.Rows += int64(cols.N)
 	w.builder.Reset()
+	w.blocks = w.blocks[:0]
 	return nil
 }
 
@@ -301,7 +314,7 @@ func (w *writer) writeRowGroup(cols *row.Columns) error {
 func (w *writer) shape(column int) pageShape {
 	s := pageShape{bytes: w.o.PageBytes, noBounds: w.nan[column]}
 	if w.isKey[column] {
-		s.rows = w.o.KeyBlockRows
+		s.starts = w.blocks
 	}
 	if w.plans[column].dictionary && !w.isKey[column] {
 		s.rows = maxPageRows // a page holds indices, whatever the values are
