@@ -7,6 +7,7 @@ import ctypes as c
 import gc
 import math
 import os
+import random
 import sys
 import threading
 import traceback
@@ -365,7 +366,70 @@ def floats():
         assert row["f"] == math.inf and math.isnan(row["d"]) and row["s"] == b""
 
 
-CASES = [layouts, rows, errors, batches, encodings, refusals, writes, lifetimes, forked, threads, floats]
+def random_history(seed=1, steps=400):
+    """a random history against a dictionary"""
+    rng = random.Random(seed)
+    model, old = {}, []
+    db = Database(f"history-{seed}")
+
+    def check(reader, want):
+        got = {r["id"]: r["i"] for r in reader.read_all().select(["id", "i"]).to_pylist()}
+        assert got == want, f"seed {seed}: {len(got)} rows, {len(want)} wanted"
+
+    try:
+        for step in range(steps):
+            op = rng.choice(["put", "put", "batch", "arrow", "delete", "deletes", "flush", "reopen", "snapshot", "read"])
+            if op == "put":
+                key = rng.randrange(300)
+                db.put(key, None, step, None, None, b"x", None)
+                model[key] = step
+            elif op == "batch":
+                keys = [rng.randrange(300) for _ in range(rng.randrange(20))]
+                db.put_batch([(k, None, step + n, None, None, None, None) for n, k in enumerate(keys)])
+                model.update({k: step + n for n, k in enumerate(keys)})
+            elif op == "arrow":
+                ids = [rng.randrange(300) for _ in range(rng.randrange(60))]
+                batch = simple(0, len(ids)).set_column(0, "id", pa.array(ids, pa.int64()))
+                db.put_arrow(batch.set_column(2, "i", pa.array([step] * len(ids), pa.int32())))
+                model.update(dict.fromkeys(ids, step))
+            elif op == "delete":
+                key = rng.randrange(300)
+                LIB.meru_delete(db.h, array(meru.Value, [value(INT64, key)]), 1, None)
+                model.pop(key, None)
+            elif op == "deletes":
+                ids = [rng.randrange(300) for _ in range(rng.randrange(40))]
+                write = meru.handle()
+                LIB.meru_write_begin(db.h, c.byref(write))
+                keys, schema = exported(pa.record_batch([pa.array(ids, pa.int64())], names=["id"]))
+                LIB.meru_write_delete_arrow(write, c.byref(keys), c.byref(schema))
+                pa.Schema._import_from_c(c.addressof(schema))
+                LIB.meru_write_commit(write, None)
+                LIB.meru_write_free(write)
+                for key in ids:
+                    model.pop(key, None)
+            elif op == "flush":
+                LIB.meru_flush(db.h)
+            elif op == "reopen":
+                (LIB.meru_close_free if rng.random() < 0.5 else LIB.meru_free)(db.h)
+                db = Database(f"history-{seed}")
+            elif op == "snapshot":
+                old.append((db.arrow(), dict(model)))
+                if len(old) > 4:
+                    check(*old.pop(rng.randrange(4)))
+            else:
+                check(db.arrow(), model)
+                key = rng.randrange(300)
+                row = db.get(key)
+                assert (row[2] if row else None) == model.get(key), f"seed {seed}: key {key}"
+        for reader, want in old:
+            check(reader, want)
+        check(db.arrow(), model)
+    finally:
+        LIB.meru_close_free(db.h)
+
+
+CASES = [layouts, rows, errors, batches, encodings, refusals, writes, lifetimes, forked, threads, floats,
+         random_history]
 
 
 def main():
