@@ -43,6 +43,7 @@ type core struct {
 	queueMu sync.Mutex
 	queue   []*commitRequest
 	leading bool
+	crowd   bool // the last group was of several writers
 
 	// commitMu is held across a manifest commit: from reading the current state to publishing the next one.
 	commitMu sync.Mutex

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"runtime"
+
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
@@ -33,11 +35,32 @@ func (c *core) apply(b *batch) (base.Seq, error) {
 	c.queue = append(c.queue, req)
 	lead := !c.leading
 	c.leading = true
+	crowd := c.crowd
 	c.queueMu.Unlock()
 	if lead || <-req.wake {
+		if crowd {
+			c.gather()
+		}
 		c.leadGroup()
 	}
 	return req.seq, req.err
+}
+
+// gather lets the writers whose group was just committed hand their next batches in, as long as more come: they are
+// awake. Without it the first one of them would lead a group of its own, and the others wait for two syncs.
+func (c *core) gather() {
+	const rounds = 4
+	before := 0
+	for range rounds {
+		runtime.Gosched()
+		c.queueMu.Lock()
+		n := len(c.queue)
+		c.queueMu.Unlock()
+		if n == before {
+			return
+		}
+		before = n
+	}
 }
 
 // leadGroup commits the requests at the head of the queue, its own first, then passes leadership on.
@@ -47,6 +70,9 @@ func (c *core) leadGroup() {
 	c.commitGroup(group)
 	c.writeMu.Unlock()
 
+	for _, r := range group[1:] {
+		r.wake <- false
+	}
 	c.queueMu.Lock()
 	if len(c.queue) > 0 {
 		c.queue[0].wake <- true
@@ -54,9 +80,6 @@ func (c *core) leadGroup() {
 		c.leading = false
 	}
 	c.queueMu.Unlock()
-	for _, r := range group[1:] {
-		r.wake <- false
-	}
 }
 
 func (c *core) takeGroup() []*commitRequest {
@@ -67,6 +90,7 @@ func (c *core) takeGroup() []*commitRequest {
 		size += len(c.queue[n].batch.data)
 		n++
 	}
+	c.crowd = n > 1
 	group := c.queue[:n:n]
 	c.queue = append([]*commitRequest(nil), c.queue[n:]...)
 	return group

@@ -17,9 +17,14 @@ import (
 // everyType has each kind, and those with parameters in several widths.
 func everyType() []Type {
 	out := []Type{
-		{Kind: KindDecimal, Precision: 4, Scale: 1}, {Kind: KindDecimal, Precision: 9}, {Kind: KindDecimal, Precision: 18, Scale: 18},
-		{Kind: KindDecimal, Precision: 19, Scale: 2}, {Kind: KindDecimal, Precision: 38, Scale: 4},
-		{Kind: KindEnum, Labels: []string{"b", "", "a", "naïve ✓"}}, {Kind: KindFixedBinary, Width: 1}, {Kind: KindFixedBinary, Width: 33},
+		{Kind: KindDecimal, Precision: 4, Scale: 1},
+		{Kind: KindDecimal, Precision: 9},
+		{Kind: KindDecimal, Precision: 18, Scale: 18},
+		{Kind: KindDecimal, Precision: 19, Scale: 2},
+		{Kind: KindDecimal, Precision: 38, Scale: 4},
+		{Kind: KindEnum, Labels: []string{"b", "", "a", "naïve ✓"}},
+		{Kind: KindFixedBinary, Width: 1},
+		{Kind: KindFixedBinary, Width: 33},
 	}
 	for k := KindBoolean; k <= KindFixedBinary; k++ {
 		if k != KindDecimal && k != KindEnum && k != KindFixedBinary {
