@@ -1,6 +1,7 @@
 #include "copy/physical_copy.hpp"
 
 #include "common/snapshot.hpp"
+#include "duckdb/common/exception/transaction_exception.hpp"
 
 #include <numeric>
 
@@ -17,6 +18,10 @@ void DropIfEmpty(const shared_ptr<MeruDatabase> &database) {
 	}
 	snapshot.reset();
 	MeruCallIfFound([&](char **err) { return meru_drop_table(database->Get(), err); });
+}
+
+bool SameTable(const MeruTable &a, const MeruTable &b) {
+	return a.name == b.name && a.key == b.key && a.Names() == b.Names() && a.Types() == b.Types();
 }
 
 class CopyGlobalState : public MeruWriteGlobalState {
@@ -40,6 +45,11 @@ class CopyGlobalState : public MeruWriteGlobalState {
 		created_table = false;
 		// What is in memory goes to files, so that whoever looks at the path finds it all there.
 		database->Close();
+	}
+
+	//! The table at the path is another one than was created here.
+	void Disown() {
+		created_table = false;
 	}
 
   private:
@@ -81,19 +91,21 @@ InsertionOrderPreservingMap<string> MerutablePhysicalCopy::ParamsToString() cons
 
 unique_ptr<MeruWriteGlobalState> MerutablePhysicalCopy::Begin(ClientContext &context) const {
 	auto database = MeruDatabase::Open(target.path, nullptr);
-	auto snapshot = MeruSnapshotRef::Acquire(database);
-	if (snapshot) {
-		// It may have come, or changed, since the statement was bound.
-		auto fits = target.exists ? snapshot->Table().Equals(table) : snapshot->Table().Types() == table.Types();
-		if (!fits || snapshot->Table().key != table.key || snapshot->Table().Names() != table.Names()) {
-			throw InvalidInputException("COPY: the table in \"%s\" changed while the statement was planned",
-										target.path);
-		}
-		return make_uniq<CopyGlobalState>(std::move(database), false, context);
+	auto created = false;
+	if (!MeruSnapshotRef::Acquire(database)) {
+		auto schema = table.ToEngine();
+		MeruCall([&](char **err) { return meru_create_table(database->Get(), schema.Get(), err); });
+		created = true;
 	}
-	auto schema = table.ToEngine();
-	MeruCall([&](char **err) { return meru_create_table(database->Get(), schema.Get(), err); });
-	return make_uniq<CopyGlobalState>(std::move(database), true, context);
+	auto result = make_uniq<CopyGlobalState>(database, created, context);
+	// The table may have come, or changed, since the statement was bound. Looked at once the change has begun: the
+	// engine does not commit one whose table was replaced after that.
+	auto snapshot = MeruSnapshotRef::Acquire(database);
+	if (!snapshot || !SameTable(snapshot->Table(), table)) {
+		result->Disown();
+		throw TransactionException("COPY: the table in \"%s\" changed while the statement was planned", target.path);
+	}
+	return std::move(result);
 }
 
 DataChunk &MerutablePhysicalCopy::Prepare(ExecutionContext &context, MeruWriteGlobalState &,
