@@ -1,12 +1,12 @@
 #!/bin/sh
-# bench.sh PROGRAM [arguments]: runs bench/PROGRAM (a Go program). Without a name: which there are.
+# bench.sh PROGRAM [arguments]: runs bench/PROGRAM (a Go program) or bench/PROGRAM.py. Without a name: which there are.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 use_tools
 
 programs() {
-	find bench -name main.go 2>/dev/null | sed 's,^bench/,,; s,/*main\.go$,,' | sort
+	find bench \( -name main.go -o -name '*.py' \) 2>/dev/null | sed 's,^bench/,,; s,/*main\.go$,,; s,\.py$,,' | sort
 }
 
 if [ $# -eq 0 ]; then
@@ -17,6 +17,9 @@ if [ $# -eq 0 ]; then
 fi
 program=$1
 shift
+if [ -f "bench/$program.py" ]; then
+	exec build/venv/bin/python "bench/$program.py" "$@"
+fi
 [ -f "bench/$program/main.go" ] || die "there is no bench/$program: $(programs | tr '\n' ' ')"
 # A program that measures us beside others has a module of its own: ours stays free of them.
 if [ -f "bench/$program/go.mod" ]; then

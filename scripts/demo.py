@@ -230,7 +230,7 @@ class Demo:
         self.shell.ask(f"CREATE TABLE nyc.flights({columns}, PRIMARY KEY ({key}))")
         rows, seconds = self.shell.write(f"INSERT INTO nyc.flights SELECT * FROM {read}")
         self.check("rows inserted", [[rows]], [[336776]])
-        self.step(f"INSERT INTO … SELECT FROM read_csv, key ({key})", seconds)
+        self.step("INSERT INTO … SELECT FROM read_csv", seconds, f"PRIMARY KEY ({key})")
         mine, other = "nyc.flights", f"read_parquet({literal(plain)})"
         for what, text in (
                 ("count(*)", "SELECT count(*), count(dep_time) FROM {}"),
