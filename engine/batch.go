@@ -26,10 +26,6 @@ type batch struct {
 
 const batchHeader = 16
 
-func (b *batch) reset() {
-	b.data, b.n, b.memBytes = b.data[:0], 0, 0
-}
-
 func (b *batch) add(op base.Op, key, value []byte) {
 	if len(b.data) == 0 {
 		b.data = append(b.data, make([]byte, batchHeader)...)

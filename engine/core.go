@@ -35,6 +35,8 @@ type core struct {
 	lastSeq base.Seq
 	log     *wal.Writer // nil until the first write
 	nextLog uint64
+	// logDirReady says that walDir is there and known to be this database's.
+	logDirReady bool
 	// lastFlushed is the newest sequence number in files as of opening.
 	lastFlushed base.Seq
 	active      *memEntry
@@ -183,7 +185,7 @@ func (c *core) rotate(capacity int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.mkdirDurable(c.walDir); err != nil {
+	if err := c.prepareLogDir(); err != nil {
 		mt.Unref()
 		return err
 	}

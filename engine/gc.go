@@ -162,7 +162,7 @@ func (c *core) removeLogs() {
 	if s.manifest == nil {
 		return
 	}
-	numbers, err := listLogs(c, 0)
+	numbers, err := listLogs(c.fs, c.walDir, 0)
 	if err != nil {
 		return
 	}

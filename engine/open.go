@@ -8,6 +8,7 @@ import (
 	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/memtable"
 	"github.com/merutable/merutable/engine/internal/sst"
+	"github.com/merutable/merutable/engine/internal/vfs"
 	"github.com/merutable/merutable/engine/internal/wal"
 )
 
@@ -16,14 +17,11 @@ const lockFile = "LOCK"
 // openCore opens a directory; dir is absolute and, but for a new one, resolved.
 func openCore(dir string, o Options) (c *core, err error) {
 	c = &core{
-		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly, walDir: o.WALDir,
+		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
 		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(max(o.CacheBytes, 0)),
 		flushWork: make(chan struct{}, 1), stop: make(chan struct{}), now: time.Now,
 	}
 	c.flushDone.L = &c.mu
-	if c.walDir == "" {
-		c.walDir = c.fs.Join(dir, "wal")
-	}
 	defer func() {
 		if err != nil {
 			c.release()
@@ -46,6 +44,9 @@ func (c *core) openWriter() error {
 	c.dirLock = lock
 	m, err := c.store.Newest()
 	if err != nil && base.CodeOf(err) != base.CodeNotFound {
+		return err
+	}
+	if err := c.findLogDir(m); err != nil {
 		return err
 	}
 	c.nextLog = 1
@@ -93,7 +94,7 @@ func (c *core) startWorkers() {
 // recoverLogs replays the logs that the manifest does not cover into memtables, newest first, and cuts a torn tail off.
 // The logs stay until a flush covers them; new writes go to a new log.
 func (c *core) recoverLogs(m *manifest.Manifest, t *table) ([]*memEntry, error) {
-	numbers, err := listLogs(c, 0)
+	numbers, err := listLogs(c.fs, c.walDir, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +141,9 @@ func (c *core) cutTail(path string, valid int64) error {
 	return c.fs.SyncDir(c.walDir)
 }
 
-// listLogs returns the numbers of the logs from min on, ascending.
-func listLogs(c *core, minimum uint64) ([]uint64, error) {
-	names, err := c.fs.List(c.walDir)
+// listLogs returns the numbers of the logs of a directory from minimum on, ascending.
+func listLogs(fs vfs.FS, dir string, minimum uint64) ([]uint64, error) {
+	names, err := fs.List(dir)
 	if err != nil {
 		if base.CodeOf(err) == base.CodeNotFound {
 			return nil, nil

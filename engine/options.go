@@ -43,8 +43,8 @@ type Options struct {
 	// GCGrace is how long what a newer manifest superseded stays on disk for readers in other processes. The default
 	// is 300 s; negative means none.
 	GCGrace time.Duration
-	// WALDir is the directory of the log. The default is wal inside the database directory. Readers in other processes
-	// find the log only in the default place.
+	// WALDir is the directory of the log, for one database alone. The default is where the log was last; of a new
+	// database, wal inside its directory. It can move only after a Close.
 	WALDir string
 
 	// fs is the file system; nil means the operating system's. Tests set it.

@@ -9,8 +9,8 @@ import (
 	"github.com/merutable/merutable/engine/internal/wal"
 )
 
-// A read-only core takes no lock and writes nothing. It shows the newest manifest and, where the log of the writer is
-// found in its default place, the rows of the log: every whole record that the writer has written, in order. Records are
+// A read-only core takes no lock and writes nothing. It shows the newest manifest and, where the log of the writer
+// can be read, the rows of the log: every whole record that the writer has written, in order. Records are
 // seen as soon as they are in the log, which may be a moment before the writer's own fsync returns.
 
 // logTail is how far a read-only core has read the writer's logs.
@@ -91,7 +91,10 @@ func (c *core) readTail(m *manifest.Manifest) error {
 		return nil
 	}
 	c.dropTail(m.MinLog)
-	numbers, err := listLogs(c, m.MinLog)
+	if err := c.findLogDir(nil); err != nil {
+		return err
+	}
+	numbers, err := listLogs(c.fs, c.walDir, m.MinLog)
 	if err != nil {
 		return err
 	}

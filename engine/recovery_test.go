@@ -179,3 +179,56 @@ func TestPartialFlushOfOneLog(t *testing.T) {
 	check(t, reader, m)
 	reader.c.drop()
 }
+
+// TestLogElsewhere: the log may lie in another directory. Opening without naming it finds it, readers in other processes
+// too; naming another one does not lose rows; two databases cannot share one; it moves after a clean close.
+func TestLogElsewhere(t *testing.T) {
+	fs := vfs.NewMem()
+	open := func(path, dir string) (*DB, error) { return Open(path, Options{fs: fs, WALDir: dir}) }
+	db, err := open("/db", "/fast/log")
+	must(t, err)
+	must(t, db.CreateTable(testSchema()))
+	_, err = db.Put(testRow(1, 1))
+	must(t, err)
+	if names, err := fs.List("/db"); err != nil || strings.Contains(strings.Join(names, " "), "wal") {
+		t.Fatalf("%v, %v", names, err)
+	}
+	reader := otherProcess(t, fs)
+	check(t, reader, model{1: 1})
+	reader.c.drop()
+	killed(db)
+
+	for _, dir := range []string{"/db/wal", "/other"} {
+		_, err = open("/db", dir)
+		wantCode(t, err, CodeInvalidArgument)
+		if !strings.Contains(err.Error(), "/fast/log") {
+			t.Fatalf("the error does not say where the log is: %v", err)
+		}
+	}
+	_, err = open("/db2", "/fast/log")
+	wantCode(t, err, CodeInvalidArgument)
+	db, err = open("/db", "")
+	must(t, err)
+	check(t, db, model{1: 1})
+	_, err = db.Put(testRow(2, 2))
+	must(t, err)
+	must(t, db.Close())
+	db.Free()
+	_, err = open("/db2", "/fast/log") // no log is there, but it is still the first one's
+	wantCode(t, err, CodeInvalidArgument)
+
+	db, err = open("/db", "/db/wal")
+	must(t, err)
+	_, err = db.Put(testRow(3, 3))
+	must(t, err)
+	killed(db)
+	_, err = open("/db", "/fast/log")
+	wantCode(t, err, CodeInvalidArgument)
+	db, err = open("/db", "")
+	must(t, err)
+	check(t, db, model{1: 1, 2: 2, 3: 3})
+	db.Free()
+	db, err = open("/db2", "/fast/log")
+	must(t, err)
+	db.Free()
+}

@@ -58,6 +58,9 @@ func Open(path string, o Options) (*DB, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if err := absoluteLogDir(&o); err != nil {
+		return nil, err
+	}
 	if o.ReadOnly {
 		return openReader(path, o)
 	}

@@ -216,6 +216,17 @@ func TestPaths(t *testing.T) {
 	}
 	_, err = openCore(db.Path(), Options{}.withDefaults()) // as another process
 	wantCode(t, err, CodeLocked)
+	must(t, os.Symlink(root, filepath.Join(root, "self")))
+	for _, walDir := range []string{"self/logs", "logs", filepath.Join(root, "logs"), ""} {
+		h, err := Open("other", Options{WALDir: walDir})
+		must(t, err)
+		if !h.HasTable() {
+			must(t, h.CreateTable(testSchema()))
+		}
+		_, err = h.Put(testRow(1, 1))
+		must(t, err)
+		h.Free()
+	}
 }
 
 // TestDirectoryVanishes: a directory that is removed under an open database gives errors, no hang and no crash.

@@ -18,10 +18,16 @@ type Write struct {
 	err       error
 	done      bool
 	key, rec  []byte // reused
+	keyVals   []Value
 	sinceAsk  int
 	once      sync.Once
-	release   func()
 }
+
+// batchBuffers keeps the buffers of batches, which grow to hundreds of kilobytes, for later ones.
+var batchBuffers sync.Pool
+
+// maxPooledBytes bounds what the pool keeps of one batch.
+const maxPooledBytes = 4 << 20
 
 // logShare is the part of a memtable that one change may take; larger ones are bulk loads.
 const logShare = 4
@@ -36,7 +42,11 @@ func (c *core) newWrite() (*Write, error) {
 	if t == nil {
 		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
 	}
-	return &Write{c: c, table: t, batch: batch{table: t}}, nil
+	w := &Write{c: c, table: t, batch: batch{table: t}}
+	if buf, ok := batchBuffers.Get().(*[]byte); ok {
+		w.batch.data = (*buf)[:0]
+	}
+	return w, nil
 }
 
 // SetInterrupt makes long calls ask fn now and then, on the caller's goroutine; true stops the call with CodeCancelled
@@ -55,11 +65,11 @@ func (w *Write) put(vals []Value) (err error) {
 	if w.rec, err = w.table.layout.Append(w.rec[:0], vals); err != nil {
 		return err
 	}
-	key := make([]Value, len(w.table.schema.PrimaryKey))
-	for i, c := range w.table.schema.PrimaryKey {
-		key[i] = vals[c]
+	w.keyVals = w.keyVals[:0]
+	for _, c := range w.table.schema.PrimaryKey {
+		w.keyVals = append(w.keyVals, vals[c])
 	}
-	if w.key, err = w.table.codec.Append(w.key[:0], key); err != nil {
+	if w.key, err = w.table.codec.Append(w.key[:0], w.keyVals); err != nil {
 		return err
 	}
 	return w.add(base.OpPut, w.key, w.rec)
@@ -195,10 +205,11 @@ func (w *Write) Close() {
 		if w.load != nil {
 			w.load.close()
 		}
-		w.batch = batch{}
-		if w.release != nil {
-			w.release()
+		if n := cap(w.batch.data); n > 0 && n <= maxPooledBytes {
+			buf := w.batch.data[:0]
+			batchBuffers.Put(&buf)
 		}
+		w.batch = batch{}
 	})
 }
 
