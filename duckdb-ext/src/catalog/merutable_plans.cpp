@@ -28,9 +28,8 @@ PhysicalOperator &MerutableCatalog::PlanCreateTableAs(ClientContext &context, Ph
 	auto &base = op.info->Base().Cast<CreateTableInfo>();
 	// DuckDB plans an existing table with IF NOT EXISTS otherwise, so that there is something to create.
 	schema->MayCreate(context, base.table, base.on_conflict);
-	auto replace = base.on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT;
-	auto &result = planner.Make<MerutableCreateTableAs>(op.types, *this, TableDefinition::MakeAs(base), replace,
-														op.estimated_cardinality);
+	auto &result = planner.Make<MerutableCreateTableAs>(op.types, *this, TableDefinition::MakeAs(base),
+														base.on_conflict, op.estimated_cardinality);
 	result.children.push_back(plan);
 	return result;
 }

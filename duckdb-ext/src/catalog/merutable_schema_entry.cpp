@@ -82,8 +82,11 @@ optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateTable(CatalogTransaction 
 		return nullptr;
 	}
 	auto &merutable_transaction = MerutableTransaction::Get(context, merutable);
-	merutable_transaction.CreateTable(TableDefinition::Make(base),
-									  base.on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT);
+	if (!merutable_transaction.CreateTable(TableDefinition::Make(base), base.on_conflict)) {
+		// Somebody else was faster.
+		MayCreate(context, base.table, base.on_conflict);
+		return nullptr;
+	}
 	return merutable_transaction.Table().entry.get();
 }
 
@@ -92,7 +95,10 @@ void MerutableSchemaEntry::DropEntry(ClientContext &context, DropInfo &info) {
 	if (info.type != CatalogType::TABLE_ENTRY) {
 		throw CatalogException("\"%s\" is a table: use DROP TABLE", info.name);
 	}
-	MerutableTransaction::Get(context, merutable).DropTable();
+	if (!MerutableTransaction::Get(context, merutable).DropTable() &&
+		info.if_not_found == OnEntryNotFound::THROW_EXCEPTION) {
+		throw CatalogException("Table with name \"%s\" does not exist any more", info.name);
+	}
 }
 
 void MerutableSchemaEntry::ThrowUnsupported(const char *what) const {

@@ -60,7 +60,10 @@ TableFunction MerutableTableEntry::GetScanFunction(ClientContext &context, uniqu
 
 TableStorageInfo MerutableTableEntry::GetStorageInfo(ClientContext &context) {
 	TableStorageInfo result;
-	result.cardinality = MerutableTransaction::Get(context, catalog).Lease(table)->Get()->Info().live_rows;
+	auto lease = MerutableTransaction::Get(context, catalog).TryLease(table);
+	if (lease) {
+		result.cardinality = lease->Get()->Info().live_rows;
+	}
 	IndexInfo key;
 	key.is_unique = true;
 	key.is_primary = true;

@@ -1,12 +1,19 @@
 #include "catalog/merutable_transaction.hpp"
 
 #include "catalog/merutable_table_entry.hpp"
-#include "duckdb/common/exception/catalog_exception.hpp"
 #include "duckdb/common/exception/transaction_exception.hpp"
 #include "duckdb/main/attached_database.hpp"
 #include "duckdb/main/client_context.hpp"
 
 namespace duckdb {
+
+namespace {
+
+[[noreturn]] void ThrowChanged(const MeruTable &table) {
+	throw TransactionException("Table \"%s\" was dropped or replaced while the statement was planned", table.name);
+}
+
+} // namespace
 
 MerutableTransaction::MerutableTransaction(TransactionManager &manager, ClientContext &context,
 										   MerutableCatalog &catalog)
@@ -46,53 +53,70 @@ MerutableTableState MerutableTransaction::Table() {
 	return result;
 }
 
-shared_ptr<MeruSnapshotLease> MerutableTransaction::Lease(const MeruTable &table) {
+shared_ptr<MeruSnapshotLease> MerutableTransaction::TryLease(const MeruTable &table) {
 	lock_guard<mutex> guard(lock);
 	if (!lease) {
 		auto snapshot = MeruSnapshotRef::Acquire(catalog.SharedDatabase());
 		if (!snapshot) {
-			throw CatalogException("Table \"%s\" does not exist any more: it was dropped meanwhile", table.name);
+			return nullptr;
 		}
 		pinned = catalog.TableFor(snapshot->Table());
 		entries.push_back(pinned.entry);
 		lease = make_shared_ptr<MeruSnapshotLease>(std::move(snapshot));
 	}
-	if (!pinned.entry->Table().Equals(table)) {
-		throw TransactionException("Table \"%s\" was changed meanwhile: run the statement again", table.name);
-	}
-	return lease;
+	return pinned.entry->Table().Equals(table) ? lease : nullptr;
 }
 
-shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &context) {
+shared_ptr<MeruSnapshotLease> MerutableTransaction::Lease(const MeruTable &table) {
+	auto result = TryLease(table);
+	if (!result) {
+		ThrowChanged(table);
+	}
+	return result;
+}
+
+shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &context, const MeruTable &table) {
 	catalog.RequireWritable();
 	lock_guard<mutex> guard(lock);
 	if (!write) {
 		write = make_shared_ptr<MeruWriteBatch>(catalog.SharedDatabase(), context);
 	}
+	// In this order: the engine refuses to commit a change that began before its table was replaced.
+	auto now = catalog.CurrentTable().entry;
+	if (!now || !now->Table().Equals(table)) {
+		ThrowChanged(table);
+	}
 	return write;
 }
 
-void MerutableTransaction::CreateTable(const MeruTable &table, bool replace) {
+bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict on_conflict) {
 	catalog.RequireWritable();
 	auto schema = table.ToEngine();
-	auto &database = catalog.Database();
+	auto database = catalog.Database().Get();
 	lock_guard<mutex> guard(lock);
-	char *message = nullptr;
-	auto status = meru_create_table(database.Get(), schema.Get(), &message);
-	if (status == MeruStatus_ErrAlreadyExists && replace) {
-		// The schema is good, as the engine checks that first: the old table is not dropped for nothing.
+	while (true) {
+		// The engine checks the schema first: a table is not replaced by one that cannot be.
+		char *message = nullptr;
+		auto status = meru_create_table(database, schema.Get(), &message);
+		if (status == MeruStatus_Ok) {
+			created_table = true;
+			return true;
+		}
+		if (status != MeruStatus_ErrAlreadyExists || on_conflict == OnCreateConflict::ERROR_ON_CONFLICT) {
+			ThrowMeruError(status, message);
+		}
 		meru_free_string(message);
-		MeruCall([&](char **err) { return meru_drop_table(database.Get(), err); });
-		MeruCall([&](char **err) { return meru_create_table(database.Get(), schema.Get(), err); });
-	} else if (status != MeruStatus_Ok) {
-		ThrowMeruError(status, message);
+		if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT) {
+			return false;
+		}
+		// Others may create one in between, or drop this one: then it is their turn to be replaced.
+		MeruCallIfFound([&](char **err) { return meru_drop_table(database, err); });
 	}
-	created_table = true;
 }
 
-void MerutableTransaction::DropTable() {
+bool MerutableTransaction::DropTable() {
 	catalog.RequireWritable();
-	MeruCall([&](char **err) { return meru_drop_table(catalog.Database().Get(), err); });
+	return MeruCallIfFound([&](char **err) { return meru_drop_table(catalog.Database().Get(), err); });
 }
 
 void MerutableTransaction::Commit() {

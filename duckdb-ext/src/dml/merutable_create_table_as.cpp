@@ -1,7 +1,9 @@
 #include "dml/merutable_create_table_as.hpp"
 
 #include "catalog/merutable_catalog.hpp"
+#include "catalog/merutable_table_entry.hpp"
 #include "catalog/merutable_transaction.hpp"
+#include "duckdb/common/exception/transaction_exception.hpp"
 
 #include <numeric>
 
@@ -21,9 +23,10 @@ class CreateTableAsState : public MeruWriteGlobalState {
 } // namespace
 
 MerutableCreateTableAs::MerutableCreateTableAs(PhysicalPlan &plan, vector<LogicalType> types, MerutableCatalog &catalog,
-											   MeruTable table_p, bool replace, idx_t estimated_cardinality)
+											   MeruTable table_p, OnCreateConflict on_conflict,
+											   idx_t estimated_cardinality)
 	: MeruWriteOperator(plan, std::move(types), std::move(table_p), {}, estimated_cardinality), catalog(catalog),
-	  replace(replace) {
+	  on_conflict(on_conflict) {
 	columns.resize(table.columns.size());
 	std::iota(columns.begin(), columns.end(), 0);
 }
@@ -45,8 +48,16 @@ SinkResultType MerutableCreateTableAs::Sink(ExecutionContext &, DataChunk &chunk
 void MerutableCreateTableAs::End(ClientContext &context, MeruWriteGlobalState &gstate_p) const {
 	auto &gstate = gstate_p.Cast<CreateTableAsState>();
 	auto &transaction = MerutableTransaction::Get(context, catalog);
-	transaction.CreateTable(table, replace);
-	gstate.write = transaction.BeginWrite(context);
+	if (!transaction.CreateTable(table, on_conflict)) {
+		// IF NOT EXISTS, and somebody else was faster.
+		return;
+	}
+	// The transaction may still see the table that was replaced: the query below may have read it.
+	auto created = catalog.CurrentTable().entry;
+	if (!created) {
+		throw TransactionException("Table \"%s\" was dropped before it was filled", table.name);
+	}
+	gstate.write = transaction.BeginWrite(context, created->Table());
 	ArrowRowBuffer buffer(context, table, columns);
 	auto send = [&](ArrowArray &array, const ArrowSchema &schema) {
 		gstate.write->Put(array, schema);

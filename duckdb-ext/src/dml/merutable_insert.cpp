@@ -19,7 +19,7 @@ string MerutableInsert::GetName() const {
 }
 
 unique_ptr<MeruWriteGlobalState> MerutableInsert::Begin(ClientContext &context) const {
-	return make_uniq<MeruWriteGlobalState>(MerutableTransaction::Get(context, catalog).BeginWrite(context));
+	return make_uniq<MeruWriteGlobalState>(MerutableTransaction::Get(context, catalog).BeginWrite(context, table));
 }
 
 } // namespace duckdb

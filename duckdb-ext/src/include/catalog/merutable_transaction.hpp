@@ -3,6 +3,7 @@
 #pragma once
 
 #include "catalog/merutable_catalog.hpp"
+#include "duckdb/common/enums/on_create_conflict.hpp"
 #include "duckdb/transaction/transaction.hpp"
 
 namespace duckdb {
@@ -23,14 +24,17 @@ class MerutableTransaction : public Transaction {
 	MerutableTableState Table();
 	//! The transaction's snapshot, on loan until the transaction is over. Throws where it is not of that table.
 	shared_ptr<MeruSnapshotLease> Lease(const MeruTable &table);
+	//! The same, NULL where the table was dropped or replaced meanwhile.
+	shared_ptr<MeruSnapshotLease> TryLease(const MeruTable &table);
 
-	//! The change that is committed with the transaction.
-	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context);
-	//! Creates the table at once; it is dropped again if the transaction fails. replace: in the place of the one that
-	//! there is.
-	void CreateTable(const MeruTable &table, bool replace);
-	//! Drops the table at once.
-	void DropTable();
+	//! The change that is committed with the transaction. Throws where the table is not the one that was planned with;
+	//! a later replacement makes the commit fail.
+	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context, const MeruTable &table);
+	//! Creates the table at once; it is dropped again if the transaction fails. Returns false where there is one
+	//! already, which is only an error if on_conflict says so.
+	bool CreateTable(const MeruTable &table, OnCreateConflict on_conflict);
+	//! Drops the table at once. False: there was none.
+	bool DropTable();
 
 	void Commit();
 	void Rollback() noexcept;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dml/write_operator.hpp"
+#include "duckdb/common/enums/on_create_conflict.hpp"
 
 namespace duckdb {
 class MerutableCatalog;
@@ -9,9 +10,8 @@ class MerutableCatalog;
 //! replaced, before the query below has come to its end.
 class MerutableCreateTableAs : public MeruWriteOperator {
   public:
-	//! replace: a table that exists.
 	MerutableCreateTableAs(PhysicalPlan &plan, vector<LogicalType> types, MerutableCatalog &catalog, MeruTable table,
-						   bool replace, idx_t estimated_cardinality);
+						   OnCreateConflict on_conflict, idx_t estimated_cardinality);
 
 	string GetName() const override;
 	SinkResultType Sink(ExecutionContext &context, DataChunk &chunk, OperatorSinkInput &input) const override;
@@ -22,7 +22,7 @@ class MerutableCreateTableAs : public MeruWriteOperator {
 
   private:
 	MerutableCatalog &catalog;
-	bool replace;
+	OnCreateConflict on_conflict;
 };
 
 } // namespace duckdb
