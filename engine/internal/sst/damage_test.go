@@ -2,7 +2,9 @@ package sst
 
 import (
 	"math/rand"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,12 +104,18 @@ func acceptable(t testing.TB, err error, what string) {
 	}
 }
 
+// damageSeed starts the random damage; MERUTABLE_SEED gives another one.
+func damageSeed() int64 {
+	seed, _ := strconv.ParseInt(os.Getenv("MERUTABLE_SEED"), 10, 64)
+	return seed
+}
+
 // TestDamage flips, cuts and overwrites bytes everywhere: there must be an error that names the file, or the data must
 // read; never a panic, never memory beyond what the file could need.
 func TestDamage(t *testing.T) {
 	for level := 0; level < 2; level++ {
 		data, s, rows := damagedFile(t, level)
-		rng := rand.New(rand.NewSource(int64(level)))
+		rng := rand.New(rand.NewSource(damageSeed() + int64(level)))
 		must(t, readAll(data, s, rows, storeFile(t, data)))
 		if reseal(data); readAll(data, s, rows, storeFile(t, data)) == nil {
 			t.Fatal("the sum of what is before the footer is not checked")

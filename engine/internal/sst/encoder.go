@@ -1,0 +1,226 @@
+package sst
+
+import (
+	"bufio"
+	"encoding/json"
+	"hash/crc32"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/row"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// encoder writes row groups and the footer of one file.
+type encoder struct {
+	path  string
+	o     WriterOptions
+	sink  countingWriter
+	types []*colType // the table's columns, then the hidden ones
+	nan   []bool     // by column: declared to hold a NaN
+	isKey []bool
+	plans []plan // by column of the table
+	pq    *file.Writer
+	pages pageWriter
+	sums  checksums
+}
+
+// countingWriter counts what is written and sums it up. Once hold is set it keeps what is written: the tail of the file,
+// which gets its checksum before it goes out.
+type countingWriter struct {
+	w    *bufio.Writer
+	n    int64
+	crc  uint32 // CRC-32C since the last row group's end
+	hold bool
+	tail []byte
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	if c.hold {
+		c.tail = append(c.tail, p...)
+		c.n += int64(len(p))
+		return len(p), nil
+	}
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	c.crc = crc32.Update(c.crc, castagnoli, p[:n])
+	return n, err
+}
+
+// init starts a file. Nothing is written before the first row group.
+func (w *encoder) init(f vfs.File) error {
+	w.sink.w = bufio.NewWriterSize(f, 256<<10)
+	n := len(w.o.Schema.Columns)
+	w.types = make([]*colType, n, n+2)
+	w.nan, w.isKey = make([]bool, n+2), make([]bool, n+2)
+	for i := range w.types {
+		w.types[i] = newColType(&w.o.Schema.Columns[i])
+		w.isKey[i] = w.o.Schema.IsKey(i)
+	}
+	seq, op := hiddenTypes()
+	w.types = append(w.types, seq, op)
+	for _, i := range w.o.NaNColumns {
+		if i < 0 || i >= n {
+			return base.Errorf(base.CodeInvalidArgument, "%s: NaN column %d is not in 0..%d", w.path, i, n-1)
+		}
+		w.nan[i] = true
+	}
+	return nil
+}
+
+// rowGroup writes the rows gathered.
+func (w *encoder) rowGroup(g *group) error {
+	cols := g.builder.Columns()
+	return guardWrite(w.path, func() error {
+		if w.pq == nil {
+			if err := w.open(cols); err != nil {
+				return err
+			}
+		}
+		return w.write(g, cols)
+	})
+}
+
+// open starts the file: the first row group decides on dictionaries.
+func (w *encoder) open(cols *row.Columns) error {
+	codec := w.o.codec()
+	props := []parquet.WriterProperty{
+		parquet.WithCreatedBy("merutable"), parquet.WithVersion(parquet.V2_LATEST), parquet.WithDataPageVersion(parquet.DataPageV1),
+		parquet.WithCompression(codec), parquet.WithAllocator(memory.DefaultAllocator),
+		// Pages end where pageWriter says, not by the library's own count of bytes.
+		parquet.WithDataPageSize(1 << 40), parquet.WithBatchSize(1 << 30),
+		parquet.WithDictionaryDefault(false), parquet.WithDictionaryPageSizeLimit(maxDictionaryBytes),
+		parquet.WithPageIndexEnabled(true), parquet.WithStats(true), parquet.WithMaxStatsSize(maxBoundBytes),
+		parquet.WithBloomFilterFPP(bloomFPP), parquet.WithMaxBloomFilterBytes(16 << 20),
+	}
+	fields := make(schema.FieldList, 0, len(w.types))
+	for i, t := range w.types {
+		node, err := t.node()
+		if err != nil {
+			return err
+		}
+		fields = append(fields, node)
+		if !t.bounds {
+			props = append(props, parquet.WithStatsFor(t.name, false))
+		}
+		if w.isKey[i] && t.bloom {
+			props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(cols.N)))
+		}
+		if i < len(cols.Cols) {
+			p, err := planColumn(t, &cols.Cols[i], cols.N, w.isKey[i], codec)
+			if err != nil {
+				return err
+			}
+			w.plans = append(w.plans, p)
+			props = append(props, parquet.WithDictionaryFor(t.name, p.dictionary), parquet.WithEncodingFor(t.name, p.encoding),
+				parquet.WithCompressionFor(t.name, p.codec))
+		}
+	}
+	// Sequence numbers ascend or come from a small range; operations are nearly always the same.
+	props = append(props, parquet.WithEncodingFor(base.SeqColumn, parquet.Encodings.DeltaBinaryPacked),
+		parquet.WithCompressionFor(base.SeqColumn, compress.Codecs.Uncompressed),
+		parquet.WithDictionaryFor(base.OpColumn, true), parquet.WithCompressionFor(base.OpColumn, compress.Codecs.Uncompressed),
+		parquet.WithSortingColumns(w.sorting()))
+	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
+	if err != nil {
+		return err
+	}
+	w.pq, err = file.NewParquetWriterWithError(&w.sink, root, file.WithWriterProps(parquet.NewWriterProperties(props...)))
+	return err
+}
+
+// sorting names the columns by which the rows ascend in the order that Parquet gives the types: the key columns up to
+// the first of a type that has another order.
+func (w *encoder) sorting() []parquet.SortingColumn {
+	var out []parquet.SortingColumn
+	for _, k := range w.o.Schema.PrimaryKey {
+		if !w.types[k].sorted {
+			break
+		}
+		out = append(out, parquet.SortingColumn{ColumnIdx: int32(k)})
+	}
+	return out
+}
+
+func (w *encoder) write(g *group, cols *row.Columns) error {
+	rg, err := w.pq.AppendRowGroupChecked()
+	if err != nil {
+		return err
+	}
+	for i, t := range w.types {
+		cw, err := rg.NextColumn()
+		if err != nil {
+			return err
+		}
+		switch i - len(cols.Cols) {
+		case 0:
+			err = w.pages.writeSeqs(cw, cols.Seqs, w.o.PageBytes)
+		case 1:
+			err = w.pages.writeOps(cw, cols.Ops)
+		default:
+			err = w.pages.write(cw, t, &cols.Cols[i], cols.N, w.shape(i, g.blocks))
+		}
+		if err != nil {
+			return base.Wrapf(codeOr(err, base.CodeParquet), err, "column %q", t.name)
+		}
+	}
+	if err := rg.Close(); err != nil {
+		return err
+	}
+	w.sums = append(w.sums, checksum{end: w.sink.n, crc: w.sink.crc})
+	w.sink.crc = 0
+	return nil
+}
+
+func (w *encoder) shape(column int, blocks []int) pageShape {
+	s := pageShape{bytes: w.o.PageBytes, noBounds: w.nan[column]}
+	if w.isKey[column] {
+		s.starts = blocks
+	}
+	if w.plans[column].dictionary && !w.isKey[column] {
+		s.rows = maxPageRows // a page holds indices, whatever the values are
+	}
+	if w.plans[column].codec == compress.Codecs.Uncompressed {
+		s.bytes = min(s.bytes, uncompressedPageBytes)
+	}
+	return s
+}
+
+// finish writes the footer and returns the size of the file.
+func (w *encoder) finish(keyIndex string) (int64, error) {
+	js, err := json.Marshal(w.o.Schema)
+	if err != nil {
+		return 0, base.Wrapf(base.CodeInvalidArgument, err, "%s: schema", w.path)
+	}
+	err = guardWrite(w.path, func() error {
+		if err := w.pq.AppendKeyValueMetadata(schemaKey, string(js)); err != nil {
+			return err
+		}
+		if err := w.pq.AppendKeyValueMetadata(keyIndexKey, keyIndex); err != nil {
+			return err
+		}
+		if err := w.pq.AppendKeyValueMetadata(checksumsKey, w.sums.encode()); err != nil {
+			return err
+		}
+		if err := w.pq.AppendKeyValueMetadata(tailKey, tailBlank); err != nil {
+			return err
+		}
+		w.sink.hold = true
+		if err := w.pq.Close(); err != nil {
+			return err
+		}
+		if err := sealTail(w.sink.tail); err != nil {
+			return err
+		}
+		if _, err := w.sink.w.Write(w.sink.tail); err != nil {
+			return err
+		}
+		return w.sink.w.Flush()
+	})
+	return w.sink.n, err
+}
