@@ -15,8 +15,11 @@ import (
 // orderedTypes has every kind, and the kinds with parameters in several widths.
 func orderedTypes() []base.Type {
 	types := []base.Type{
-		{Kind: base.KindDecimal, Precision: 4, Scale: 1}, {Kind: base.KindDecimal, Precision: 18}, {Kind: base.KindDecimal, Precision: 38},
-		{Kind: base.KindEnum, Labels: []string{"z", "y", "x", "a"}}, {Kind: base.KindFixedBinary, Width: 3},
+		{Kind: base.KindDecimal, Precision: 4, Scale: 1},
+		{Kind: base.KindDecimal, Precision: 18},
+		{Kind: base.KindDecimal, Precision: 38},
+		{Kind: base.KindEnum, Labels: []string{"z", "y", "x", "a"}},
+		{Kind: base.KindFixedBinary, Width: 3},
 	}
 	for k := base.KindBoolean; k < base.KindFixedBinary; k++ {
 		if k != base.KindDecimal && k != base.KindEnum {

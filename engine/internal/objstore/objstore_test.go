@@ -106,8 +106,10 @@ func TestDirCrash(t *testing.T) {
 
 // TestDirFaults makes every operation fail: the error has the store's code, and nothing is left half done.
 func TestDirFaults(t *testing.T) {
-	for _, op := range []vfs.Op{vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename, vfs.OpRenameExclusive, vfs.OpSyncDir,
-		vfs.OpMkdirAll, vfs.OpClose, vfs.OpStat} {
+	for _, op := range []vfs.Op{
+		vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpRename, vfs.OpRenameExclusive, vfs.OpSyncDir,
+		vfs.OpMkdirAll, vfs.OpClose, vfs.OpStat,
+	} {
 		var fail error
 		mem := vfs.NewMem()
 		s := objstore.NewDir(vfs.NewErrorFS(mem, func(o vfs.Op, _ string) error {

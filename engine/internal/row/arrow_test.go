@@ -116,8 +116,10 @@ func TestArrowOwnsItsMemory(t *testing.T) {
 
 func TestArrowSchemaMetadata(t *testing.T) {
 	s := &base.Schema{TableName: "t", PrimaryKey: []int{0}, Columns: []base.Column{
-		{Name: "u", Type: kind(base.KindUUID)}, {Name: "d", Type: base.Type{Kind: base.KindDecimal, Precision: 9, Scale: 2}, Nullable: true},
-		{Name: "z", Type: kind(base.KindTimestampTZ)}, {Name: "h", Type: kind(base.KindHugeInt)},
+		{Name: "u", Type: kind(base.KindUUID)},
+		{Name: "d", Type: base.Type{Kind: base.KindDecimal, Precision: 9, Scale: 2}, Nullable: true},
+		{Name: "z", Type: kind(base.KindTimestampTZ)},
+		{Name: "h", Type: kind(base.KindHugeInt)},
 	}}
 	s.AssignFieldIDs()
 	fields := ArrowSchema(s, nil).Fields()

@@ -15,8 +15,10 @@ const benchRows = 1_000_000
 // benchSchema is the table of the performance targets: a key, a short name, a number and a payload.
 func benchSchema() *base.Schema {
 	s := &base.Schema{TableName: "t", PrimaryKey: []int{0}, Columns: []base.Column{
-		{Name: "id", Type: kind(base.KindBigInt)}, {Name: "name", Type: kind(base.KindVarchar), Nullable: true},
-		{Name: "v", Type: kind(base.KindDouble), Nullable: true}, {Name: "payload", Type: kind(base.KindVarchar), Nullable: true},
+		{Name: "id", Type: kind(base.KindBigInt)},
+		{Name: "name", Type: kind(base.KindVarchar), Nullable: true},
+		{Name: "v", Type: kind(base.KindDouble), Nullable: true},
+		{Name: "payload", Type: kind(base.KindVarchar), Nullable: true},
 	}}
 	s.AssignFieldIDs()
 	return s

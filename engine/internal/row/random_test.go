@@ -15,9 +15,15 @@ import (
 // allTypes has every kind, and the kinds with parameters in several widths.
 func allTypes() []base.Type {
 	types := []base.Type{
-		{Kind: base.KindDecimal, Precision: 4, Scale: 1}, {Kind: base.KindDecimal, Precision: 9}, {Kind: base.KindDecimal, Precision: 10, Scale: 10},
-		{Kind: base.KindDecimal, Precision: 18, Scale: 3}, {Kind: base.KindDecimal, Precision: 19, Scale: 2}, {Kind: base.KindDecimal, Precision: 38, Scale: 38},
-		{Kind: base.KindEnum, Labels: []string{"p", "", "naïve ✓", "q"}}, {Kind: base.KindFixedBinary, Width: 1}, {Kind: base.KindFixedBinary, Width: 20},
+		{Kind: base.KindDecimal, Precision: 4, Scale: 1},
+		{Kind: base.KindDecimal, Precision: 9},
+		{Kind: base.KindDecimal, Precision: 10, Scale: 10},
+		{Kind: base.KindDecimal, Precision: 18, Scale: 3},
+		{Kind: base.KindDecimal, Precision: 19, Scale: 2},
+		{Kind: base.KindDecimal, Precision: 38, Scale: 38},
+		{Kind: base.KindEnum, Labels: []string{"p", "", "naïve ✓", "q"}},
+		{Kind: base.KindFixedBinary, Width: 1},
+		{Kind: base.KindFixedBinary, Width: 20},
 	}
 	for k := base.KindBoolean; k <= base.KindFixedBinary; k++ {
 		if k != base.KindDecimal && k != base.KindEnum && k != base.KindFixedBinary {

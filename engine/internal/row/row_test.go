@@ -318,8 +318,10 @@ func FuzzCheck(f *testing.F) {
 
 func TestNaN(t *testing.T) {
 	s := &base.Schema{TableName: "t", PrimaryKey: []int{0}, Columns: []base.Column{
-		{Name: "id", Type: kind(base.KindInteger)}, {Name: "f", Type: kind(base.KindFloat), Nullable: true},
-		{Name: "d", Type: kind(base.KindDouble)}, {Name: "i", Type: kind(base.KindBigInt)},
+		{Name: "id", Type: kind(base.KindInteger)},
+		{Name: "f", Type: kind(base.KindFloat), Nullable: true},
+		{Name: "d", Type: kind(base.KindDouble)},
+		{Name: "i", Type: kind(base.KindBigInt)},
 	}}
 	s.AssignFieldIDs()
 	l := NewLayout(s)

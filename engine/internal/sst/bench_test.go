@@ -35,8 +35,10 @@ type benchSource struct {
 }
 
 func newBenchSource(n, step int) *benchSource {
-	return &benchSource{n: n, at: -1, step: step, rng: rand.New(rand.NewSource(1)), layout: row.NewLayout(benchSchema()),
-		seq: func(i int) base.Seq { return base.Seq(i*7919%n) + 1 }}
+	return &benchSource{
+		n: n, at: -1, step: step, rng: rand.New(rand.NewSource(1)), layout: row.NewLayout(benchSchema()),
+		seq: func(i int) base.Seq { return base.Seq(i*7919%n) + 1 },
+	}
 }
 
 func (s *benchSource) Next() bool {

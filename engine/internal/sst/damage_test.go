@@ -17,8 +17,14 @@ import (
 // damagedFile has every encoding: packed integers, dictionaries, plain values, both codecs by level.
 func damagedFile(t testing.TB, level int) ([]byte, *base.Schema, []testRow) {
 	s := ssttest.MakeSchema([]base.Type{
-		{Kind: base.KindBigInt}, {Kind: base.KindVarchar}, {Kind: base.KindDouble}, {Kind: base.KindInteger},
-		{Kind: base.KindVarchar}, {Kind: base.KindBoolean}, {Kind: base.KindEnum, Labels: []string{"a", "b"}}, {Kind: base.KindUUID},
+		{Kind: base.KindBigInt},
+		{Kind: base.KindVarchar},
+		{Kind: base.KindDouble},
+		{Kind: base.KindInteger},
+		{Kind: base.KindVarchar},
+		{Kind: base.KindBoolean},
+		{Kind: base.KindEnum, Labels: []string{"a", "b"}},
+		{Kind: base.KindUUID},
 	}, true, 0)
 	rows, err := ssttest.MakeRows(s, 400, 7, 5)
 	must(t, err)

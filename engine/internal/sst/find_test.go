@@ -131,8 +131,10 @@ func TestIterBounds(t *testing.T) {
 		return rows[rng.Intn(len(rows))].Key
 	}
 	for round := 0; round < 400; round++ {
-		o := IterOptions{Lower: bound(), Upper: bound(), LowerInclusive: rng.Intn(2) == 0, UpperInclusive: rng.Intn(2) == 0,
-			BatchRows: 1 + rng.Intn(700), Hidden: true}
+		o := IterOptions{
+			Lower: bound(), Upper: bound(), LowerInclusive: rng.Intn(2) == 0, UpperInclusive: rng.Intn(2) == 0,
+			BatchRows: 1 + rng.Intn(700), Hidden: true,
+		}
 		if rng.Intn(2) == 0 {
 			o.Skip = randomSkip(rng, len(rows))
 		}

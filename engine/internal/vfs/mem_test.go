@@ -122,28 +122,50 @@ func TestCrashOfEntries(t *testing.T) {
 	}{
 		"created":        {[]step{write(a, "1")}, []string{"- - -", "1 - -"}},
 		"created synced": {[]step{write(a, "1"), syncDir("/d")}, []string{"1 - -"}},
-		"removed": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Remove(a) }},
-			[]string{"- - -", "1 - -"}},
-		"renamed": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, b) }},
-			[]string{"1 - -", "- 1 -"}},
-		"renamed over": {[]step{write(a, "1"), write(b, "2"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, b) }},
-			[]string{"1 2 -", "- 1 -"}},
-		"renamed unsynced": {[]step{write(a, "1"), func(m *MemFS) error { return m.Rename(a, b) }},
-			[]string{"- - -", "1 - -", "- 1 -"}},
-		"renamed away": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, c) }},
-			[]string{"1 - -", "- - 1"}},
-		"renamed away, target synced": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, c) }, syncDir("/e")},
-			[]string{"- - 1"}},
-		"renamed away, source synced": {[]step{write(a, "1"), func(m *MemFS) error { return m.Rename(a, c) }, syncDir("/d")},
-			[]string{"- - 1"}},
-		"renamed away and replaced": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, c) }, write(a, "2"), syncDir("/e")},
-			[]string{"2 - 1"}},
-		"removed all": {[]step{write(a, "1"), write(b, "2"), syncDir("/d"), func(m *MemFS) error { return m.RemoveAll("/d") }},
-			[]string{"1 2 -", "1 - -", "- 2 -", "- - -"}},
-		"directory removed": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.RemoveAll("/d") }, syncDir("/")},
-			[]string{"- - -"}},
-		"overwritten": {[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { f, err := m.Create(a); must(t, f.Close()); return err }},
-			[]string{"1 - -", " - -"}},
+		"removed": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Remove(a) }},
+			[]string{"- - -", "1 - -"},
+		},
+		"renamed": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, b) }},
+			[]string{"1 - -", "- 1 -"},
+		},
+		"renamed over": {
+			[]step{write(a, "1"), write(b, "2"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, b) }},
+			[]string{"1 2 -", "- 1 -"},
+		},
+		"renamed unsynced": {
+			[]step{write(a, "1"), func(m *MemFS) error { return m.Rename(a, b) }},
+			[]string{"- - -", "1 - -", "- 1 -"},
+		},
+		"renamed away": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, c) }},
+			[]string{"1 - -", "- - 1"},
+		},
+		"renamed away, target synced": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, c) }, syncDir("/e")},
+			[]string{"- - 1"},
+		},
+		"renamed away, source synced": {
+			[]step{write(a, "1"), func(m *MemFS) error { return m.Rename(a, c) }, syncDir("/d")},
+			[]string{"- - 1"},
+		},
+		"renamed away and replaced": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.Rename(a, c) }, write(a, "2"), syncDir("/e")},
+			[]string{"2 - 1"},
+		},
+		"removed all": {
+			[]step{write(a, "1"), write(b, "2"), syncDir("/d"), func(m *MemFS) error { return m.RemoveAll("/d") }},
+			[]string{"1 2 -", "1 - -", "- 2 -", "- - -"},
+		},
+		"directory removed": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { return m.RemoveAll("/d") }, syncDir("/")},
+			[]string{"- - -"},
+		},
+		"overwritten": {
+			[]step{write(a, "1"), syncDir("/d"), func(m *MemFS) error { f, err := m.Create(a); must(t, f.Close()); return err }},
+			[]string{"1 - -", " - -"},
+		},
 		"overwritten, synced": {[]step{write(a, "1"), syncDir("/d"), write(a, "2")}, []string{"2 - -"}},
 	} {
 		t.Run(name, func(t *testing.T) {

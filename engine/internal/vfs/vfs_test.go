@@ -226,8 +226,10 @@ func TestMissing(t *testing.T) {
 		_, errStat := fs.Stat(none)
 		_, errCreate := fs.Create(fs.Join(none, "x"))
 		_, errLock := fs.Lock(fs.Join(none, "x"), "me")
-		for _, err := range []error{errOpen, errAppend, errList, errStat, errCreate, errLock, fs.Remove(none), fs.SyncDir(none),
-			fs.Rename(none, none+"2"), fs.RenameExclusive(none, none+"2")} {
+		for _, err := range []error{
+			errOpen, errAppend, errList, errStat, errCreate, errLock, fs.Remove(none), fs.SyncDir(none),
+			fs.Rename(none, none+"2"), fs.RenameExclusive(none, none+"2"),
+		} {
 			wantCode(t, err, base.CodeNotFound, none)
 		}
 	})

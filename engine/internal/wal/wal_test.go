@@ -123,8 +123,10 @@ func TestNames(t *testing.T) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	sizes := []int{0, 1, 100, bufferBytes - FrameOverhead - 1, bufferBytes - FrameOverhead, bufferBytes - FrameOverhead + 1,
-		bufferBytes, 3*bufferBytes + 77, 5, readBytes + 1, 0}
+	sizes := []int{
+		0, 1, 100, bufferBytes - FrameOverhead - 1, bufferBytes - FrameOverhead, bufferBytes - FrameOverhead + 1,
+		bufferBytes, 3*bufferBytes + 77, 5, readBytes + 1, 0,
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var payloads [][]byte
 	for _, n := range sizes {

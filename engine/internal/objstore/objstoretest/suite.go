@@ -234,16 +234,20 @@ func testDelete(t *testing.T, client func() objstore.Store) {
 
 func testKeys(t *testing.T, client func() objstore.Store) {
 	s := client()
-	for _, key := range []string{"a", "a b", "ä/ö €", "a=1/b=%20+&?#", strings.Repeat("x", objstore.MaxSegmentBytes),
-		strings.Repeat("dir/", 50) + "z", "~", "-", "a.b.c", "x:y", "'\"*|<>"} {
+	for _, key := range []string{
+		"a", "a b", "ä/ö €", "a=1/b=%20+&?#", strings.Repeat("x", objstore.MaxSegmentBytes),
+		strings.Repeat("dir/", 50) + "z", "~", "-", "a.b.c", "x:y", "'\"*|<>",
+	} {
 		put(t, s, key, key)
 		wantObject(t, client(), key, key)
 		wantList(t, s, key, "", 2, []string{key})
 		must(t, s.Delete(ctx, key))
 	}
 	long := strings.Repeat(strings.Repeat("d", 100)+"/", 11)
-	for _, key := range []string{"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", ".hidden", "a/.b", "a\x00b", "a\nb",
-		"a\\b", "\xff", long + "x", "a/" + strings.Repeat("x", objstore.MaxSegmentBytes+1)} {
+	for _, key := range []string{
+		"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b", ".hidden", "a/.b", "a\x00b", "a\nb",
+		"a\\b", "\xff", long + "x", "a/" + strings.Repeat("x", objstore.MaxSegmentBytes+1),
+	} {
 		_, errPut := s.Put(ctx, key, objstore.Bytes(nil))
 		_, errAbsent := s.PutIfAbsent(ctx, key, objstore.Bytes(nil))
 		_, errRead := s.ReadAt(ctx, key, nil, 0)

@@ -40,8 +40,12 @@ var cases = []testCase{
 		{base.Int(4), base.Null()},
 	}},
 	{"case-zero-bytes", []base.Type{varchar, integer}, [][]base.Value{
-		{base.String(""), base.Int(0)}, {base.String("\x00"), base.Int(1)}, {base.String("a"), base.Int(2)},
-		{base.String("a\x00"), base.Int(3)}, {base.String("a\x00b"), base.Int(4)}, {base.String("ab"), base.Int(5)},
+		{base.String(""), base.Int(0)},
+		{base.String("\x00"), base.Int(1)},
+		{base.String("a"), base.Int(2)},
+		{base.String("a\x00"), base.Int(3)},
+		{base.String("a\x00b"), base.Int(4)},
+		{base.String("ab"), base.Int(5)},
 	}},
 	{"case-nan", []base.Type{integer, double, float}, [][]base.Value{
 		{base.Int(1), base.Double(1), base.Float(1)},
@@ -60,17 +64,23 @@ var cases = []testCase{
 		{base.Int(1), base.Double(0), base.Float(0)}, {base.Int(2), base.Double(0), base.Float(0)},
 	}},
 	{"case-zero-key", []base.Type{double, integer}, [][]base.Value{
-		{base.Double(-infinity), base.Int(1)}, {base.Double(math.Copysign(0, -1)), base.Int(2)},
-		{base.Double(infinity), base.Int(3)}, {base.Double(math.NaN()), base.Int(4)},
+		{base.Double(-infinity), base.Int(1)},
+		{base.Double(math.Copysign(0, -1)), base.Int(2)},
+		{base.Double(infinity), base.Int(3)},
+		{base.Double(math.NaN()), base.Int(4)},
 	}},
 	{"case-delta-extremes", []base.Type{bigint, bigint, integer}, extremeIntegers(100_000)},
 	{"case-unsigned", []base.Type{{Kind: base.KindUBigInt}, {Kind: base.KindUTinyInt}}, [][]base.Value{
-		{base.Uint(0), base.Uint(0)}, {base.Uint(1<<63 - 1), base.Uint(127)}, {base.Uint(1 << 63), base.Uint(128)},
+		{base.Uint(0), base.Uint(0)},
+		{base.Uint(1<<63 - 1), base.Uint(127)},
+		{base.Uint(1 << 63), base.Uint(128)},
 		{base.Uint(math.MaxUint64), base.Uint(255)},
 	}},
 	{"case-uuid", []base.Type{{Kind: base.KindUUID}, integer}, [][]base.Value{
-		{{Hi: 0x4000, Lo: 0x8000000000000001}, base.Int(1)}, {{Hi: 0x7fffffff00004000, Lo: 1 << 63}, base.Int(2)},
-		{{Hi: 0x8000000000004000, Lo: 1 << 63}, base.Int(3)}, {{Hi: math.MaxUint64, Lo: math.MaxUint64}, base.Int(4)},
+		{{Hi: 0x4000, Lo: 0x8000000000000001}, base.Int(1)},
+		{{Hi: 0x7fffffff00004000, Lo: 1 << 63}, base.Int(2)},
+		{{Hi: 0x8000000000004000, Lo: 1 << 63}, base.Int(3)},
+		{{Hi: math.MaxUint64, Lo: math.MaxUint64}, base.Int(4)},
 	}},
 	{"case-all-null", []base.Type{integer, varchar, double, bigint, {Kind: base.KindBoolean}}, [][]base.Value{
 		{base.Int(1), base.Null(), base.Null(), base.Null(), base.Null()},
