@@ -184,15 +184,25 @@ func (c *fileColumn) appendArrays(out *row.Column, rows, n, values int, levels [
 	for _, a := range arrays[:values] {
 		size += len(a)
 	}
-	data := slices.Grow(out.Data, size)
-	out.Offsets = slices.Grow(out.Offsets, n)
-	next := 0
-	for i := 0; i < n; i++ {
-		if out.Nulls == nil || !out.Nulls[rows+i] {
-			data = append(data, arrays[next]...)
-			next++
+	data, at := slices.Grow(out.Data, size), len(out.Data)
+	data = data[:at+size]
+	first := len(out.Offsets)
+	out.Offsets = slices.Grow(out.Offsets, n)[:first+n]
+	ends := out.Offsets[first:]
+	if values == n {
+		for i, a := range arrays[:n] {
+			at += copy(data[at:], a)
+			ends[i] = int64(at)
 		}
-		out.Offsets = append(out.Offsets, int64(len(data)))
+	} else {
+		nulls, next := out.Nulls[rows:], 0
+		for i := range ends {
+			if !nulls[i] {
+				at += copy(data[at:], arrays[next])
+				next++
+			}
+			ends[i] = int64(at)
+		}
 	}
 	out.Data = data
 	return nil

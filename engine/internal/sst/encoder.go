@@ -108,15 +108,15 @@ func (w *encoder) open(cols *row.Columns) error {
 		if !t.bounds {
 			props = append(props, parquet.WithStatsFor(t.name, false))
 		}
-		if w.isKey[i] && t.bloom {
-			props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(cols.N)))
-		}
 		if i < len(cols.Cols) {
 			p, err := planColumn(t, &cols.Cols[i], cols.N, w.isKey[i], codec)
 			if err != nil {
 				return err
 			}
 			w.plans = append(w.plans, p)
+			if w.isKey[i] && t.bloom {
+				props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(p.distinct)))
+			}
 			props = append(props, parquet.WithDictionaryFor(t.name, p.dictionary), parquet.WithEncodingFor(t.name, p.encoding),
 				parquet.WithCompressionFor(t.name, p.codec))
 		}
@@ -183,7 +183,7 @@ func (w *encoder) shape(column int, blocks []int) pageShape {
 		s.starts = blocks
 	}
 	if w.plans[column].dictionary && !w.isKey[column] {
-		s.rows = maxPageRows // a page holds indices, whatever the values are
+		s.rows = dictionaryPageRows
 	}
 	if w.plans[column].codec == compress.Codecs.Uncompressed {
 		s.bytes = min(s.bytes, uncompressedPageBytes)

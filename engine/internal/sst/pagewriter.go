@@ -79,16 +79,31 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 	return nil
 }
 
+// vectorRows is how many rows DuckDB's scan reads at a time. It is fastest when pages end where its vectors do.
+const vectorRows = 2048
+
 // pageEnd returns the row behind the page of about so many bytes that starts at row from.
 func pageEnd(t *colType, col *row.Column, from, n, bytes int) int {
 	limit := min(n, from+maxPageRows)
 	if t.size > 0 {
-		return min(limit, from+max(1, bytes/max(t.width, 1)))
+		return wholeVectors(from, min(limit, from+max(1, bytes/max(t.width, 1))), n)
 	}
-	start := col.Offsets[from]
+	size := func(to int) int { return int(col.Offsets[to]-col.Offsets[from]) + 4*(to-from) }
+	// Narrow values: a page of a whole vector may be larger than asked for by half.
+	if v := from + vectorRows; v <= limit && size(v) > bytes && size(v) <= bytes*12/5 {
+		bytes = min(size(v), bytes*8/5)
+	}
 	to := from + 1
-	for to < limit && col.Offsets[to+1]-start+4*int64(to+1-from) <= int64(bytes) {
+	for to < limit && size(to+1) <= bytes {
 		to++
+	}
+	return wholeVectors(from, to, n)
+}
+
+// wholeVectors ends a page of more than a vector with a whole one.
+func wholeVectors(from, to, n int) int {
+	if to < n && to-from > vectorRows {
+		to -= (to - from) % vectorRows
 	}
 	return to
 }

@@ -14,6 +14,7 @@ import (
 // plan says how a column is encoded. It is made from a sample of the first row group and holds for the whole file.
 type plan struct {
 	dictionary bool
+	distinct   int // about how many distinct values a row group has, for the size of the bloom filter
 	encoding   parquet.Encoding
 	codec      compress.Compression
 }
@@ -35,11 +36,19 @@ const (
 
 // planColumn decides for a column of the table, of which the first row group has n rows.
 func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.Compression) (plan, error) {
-	p := plan{encoding: parquet.Encodings.Plain, codec: codec}
+	p := plan{encoding: parquet.Encodings.Plain, codec: codec, distinct: n}
 	integer := t.physical == parquet.Types.Int32 || t.physical == parquet.Types.Int64
-	// A get reads the whole dictionary beside its page, so integer keys, which pack well in their order, have none.
-	if p.dictionary = wantsDictionary(t, col, n) && !(isKey && integer); p.dictionary {
-		return p, nil
+	if distinct, size, repeats := repeating(t, col, n); repeats {
+		p.distinct = min(n, 2*distinct+64) // the sample did not see all
+		// A get reads the whole dictionary beside its page, so integer keys, which pack well in their order, only have
+		// small ones.
+		if p.dictionary = !(isKey && integer) || distinct <= maxKeyDictionary; p.dictionary {
+			// Indices hardly compress: only a large dictionary is worth what compressed pages cost.
+			if size <= smallDictionaryBytes {
+				p.codec = compress.Codecs.Uncompressed
+			}
+			return p, nil
+		}
 	}
 	page := sampledPage(t, col, n)
 	plain, err := compressedSize(codec, page)
@@ -58,18 +67,29 @@ func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.C
 	return p, nil
 }
 
-// wantsDictionary says whether the values repeat so much that a dictionary makes the file smaller and the scan faster.
-// With many distinct values it costs more than the values themselves, in size and in time.
-func wantsDictionary(t *colType, col *row.Column, n int) bool {
+const (
+	// maxKeyDictionary is how many distinct values an integer key column may have to get a dictionary.
+	maxKeyDictionary = 1024
+	// smallDictionaryBytes is the size up to which a dictionary stays uncompressed: a quarter of a byte a row.
+	smallDictionaryBytes = 32 << 10
+)
+
+// repeating says whether the values repeat so much that a dictionary makes the file smaller and the scan faster, and
+// how many distinct ones of how many bytes were seen. With many distinct values it costs more than the values themselves,
+// in size and time.
+func repeating(t *colType, col *row.Column, n int) (distinct, size int, repeats bool) {
 	switch t.typ.Kind {
 	case base.KindBoolean:
-		return false
+		return 0, 0, false
 	case base.KindEnum:
-		return true
+		for _, l := range t.typ.Labels {
+			size += len(l)
+		}
+		return len(t.typ.Labels), size, true
 	}
 	seen := make(map[string]struct{}, spreadRows)
 	step := max(1, n/spreadRows)
-	sampled, size := 0, 0
+	sampled := 0
 	for i := 0; i < n; i += step {
 		if col.IsNull(i) {
 			continue
@@ -80,11 +100,11 @@ func wantsDictionary(t *colType, col *row.Column, n int) bool {
 			continue
 		}
 		if size += len(v); size > maxDictionaryBytes/2 {
-			return false
+			return 0, 0, false
 		}
 		seen[string(v)] = struct{}{}
 	}
-	return sampled == 0 || len(seen) <= max(1, sampled/3)
+	return len(seen), size, sampled == 0 || len(seen) <= max(1, sampled/3)
 }
 
 // sampledPage returns what a plain page of some neighbouring rows in the middle of the row group would hold.
