@@ -1,4 +1,4 @@
-// Package memtable holds rows in memory: the memtable, a skip list that takes writes and serves reads at once, and the
+// Package memtable holds rows in memory: the memtable, an ordered set that takes writes and serves reads at once, and the
 // row buffer of a bulk load, which is filled, sorted and read once. Both keep their rows outside of Go's heap, in
 // anonymous mappings: the collector neither scans nor counts them, and the memory goes back to the system the moment
 // that it is no longer used. Pages that were never written take no memory.
