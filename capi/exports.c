@@ -225,6 +225,11 @@ int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, c
 	return merugo_table_schema_add_key(HANDLE(schema), column_index, OUT(err));
 }
 
+int meru_table_schema_validate(const MeruTableSchema *schema, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_validate(HANDLE(schema), OUT(err));
+}
+
 const char *meru_table_schema_name(const MeruTableSchema *schema) {
 	return capi_forked ? NULL : (const char *)merugo_table_schema_name(HANDLE(schema));
 }

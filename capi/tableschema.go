@@ -169,6 +169,17 @@ func goLabels(info *C.MeruColumnInfo, column string) ([]string, error) {
 	return out, nil
 }
 
+//export merugo_table_schema_validate
+func merugo_table_schema_validate(h C.uintptr_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		t, err := lookup[tableSchema](h, "schema")
+		if err != nil {
+			return err
+		}
+		return engine.ValidateSchema(t.copyOf())
+	})
+}
+
 //export merugo_table_schema_add_key
 func merugo_table_schema_add_key(h C.uintptr_t, column C.uintptr_t, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {

@@ -291,3 +291,28 @@ func TestDamagedManifest(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingMetadata: a directory whose metadata is gone is no empty database; its files stay.
+func TestMissingMetadata(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, Options{})
+	_, err := db.Put(testRow(1, 1))
+	must(t, err)
+	must(t, db.Close())
+	db.Free()
+	before := listTree(t, fs)
+	must(t, fs.RemoveAll("/db/metadata"))
+	_, err = Open("/db", Options{fs: fs})
+	wantCode(t, err, CodeCorruption)
+	if after := listTree(t, fs); after != before {
+		t.Fatalf("files before: %s, after: %s", before, after)
+	}
+}
+
+// TestValidateSchema: what a table may not be is known before anything is made for it.
+func TestValidateSchema(t *testing.T) {
+	must(t, ValidateSchema(testSchema()))
+	s := testSchema()
+	s.Columns[2].Name = "_merutable_x"
+	wantCode(t, ValidateSchema(s), CodeInvalidArgument)
+}

@@ -46,6 +46,11 @@ func (c *core) openWriter() error {
 	if err != nil && base.CodeOf(err) != base.CodeNotFound {
 		return err
 	}
+	if m == nil {
+		if err := c.refuseOrphans(); err != nil {
+			return err
+		}
+	}
 	if err := c.findLogDir(m); err != nil {
 		return err
 	}
@@ -80,6 +85,24 @@ func (c *core) openWriter() error {
 		c.kickFlush()
 	}
 	return nil
+}
+
+// refuseOrphans refuses a directory that holds data files but no manifest: a table lost its metadata there, and a new one
+// would take its files for garbage.
+func (c *core) refuseOrphans() error {
+	dataDir := c.fs.Join(c.dir, "data")
+	levels, err := c.fs.List(dataDir)
+	if base.CodeOf(err) == base.CodeNotFound {
+		return nil
+	}
+	for _, level := range levels {
+		names, e := c.fs.List(c.fs.Join(dataDir, level))
+		if e == nil && len(names) > 0 {
+			return base.Errorf(base.CodeCorruption, "%s holds data files, but there is no manifest in %s", c.fs.Join(dataDir, level),
+				c.fs.Join(c.dir, manifest.Dir))
+		}
+	}
+	return err
 }
 
 func (c *core) startWorkers() {

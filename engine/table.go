@@ -5,7 +5,9 @@ import (
 	"github.com/merutable/merutable/engine/internal/manifest"
 )
 
-func (c *core) createTable(s *base.Schema) error {
+// prepareTable returns the table that a schema describes: key columns become NOT NULL, and columns without a field id get
+// one. The schema stays as it is.
+func prepareTable(s *base.Schema) (*table, error) {
 	s = s.Clone()
 	for _, k := range s.PrimaryKey {
 		if k >= 0 && k < len(s.Columns) {
@@ -14,9 +16,19 @@ func (c *core) createTable(s *base.Schema) error {
 	}
 	s.AssignFieldIDs()
 	if err := s.Validate(); err != nil {
-		return err
+		return nil, err
 	}
-	t, err := newTable(s)
+	return newTable(s)
+}
+
+// ValidateSchema returns what CreateTable would refuse a schema for, wherever it were to be created.
+func ValidateSchema(s *Schema) error {
+	_, err := prepareTable(s)
+	return err
+}
+
+func (c *core) createTable(s *base.Schema) error {
+	t, err := prepareTable(s)
 	if err != nil {
 		return err
 	}
@@ -34,11 +46,8 @@ func (c *core) createTable(s *base.Schema) error {
 		return err
 	}
 	next := c.nextManifest("create")
-	next.Schema, next.TableUUID, next.Dropped = s, newUUID(), false
-	if err := c.commitTable(next, t); err != nil {
-		return err
-	}
-	return nil
+	next.Schema, next.TableUUID, next.Dropped = t.schema, newUUID(), false
+	return c.commitTable(next, t)
 }
 
 func (c *core) dropTable() error {

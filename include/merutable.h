@@ -356,6 +356,8 @@ MERU_API MeruTableSchema *meru_table_schema_new(const char *table_name);
 MERU_API int meru_table_schema_add_column(MeruTableSchema *schema, const MeruColumnInfo *info, char **err);
 /* Appends a column to the primary key; makes it NOT NULL. */
 MERU_API int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, char **err);
+/* What meru_create_table() would refuse the schema for, wherever it were to be created. Ok: nothing. */
+MERU_API int meru_table_schema_validate(const MeruTableSchema *schema, char **err);
 MERU_API const char *meru_table_schema_name(const MeruTableSchema *schema);
 MERU_API uintptr_t meru_table_schema_column_count(const MeruTableSchema *schema);
 MERU_API int meru_table_schema_column(const MeruTableSchema *schema, uintptr_t column_index, MeruColumnInfo *info,

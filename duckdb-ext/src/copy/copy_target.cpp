@@ -13,7 +13,6 @@ namespace {
 constexpr const char *OPTION_TABLE_NAME = "table_name";
 constexpr const char *OPTION_PRIMARY_KEY = "primary_key";
 //! Column names of the engine's own.
-constexpr const char *RESERVED_PREFIX = "_merutable_";
 
 //! Splits 'a, "b, c"' at its commas. Quotes are as in SQL.
 vector<string> ParseColumnList(const string &text) {
@@ -217,14 +216,9 @@ CopyTarget CopyTarget::Bind(ClientContext &context, const string &path,
 	for (auto index : table.key) {
 		table.columns[index].nullable = false;
 	}
-	// The engine will check all this as well, but only once it has made a directory for the table.
-	for (auto &column : table.columns) {
-		if (StringUtil::StartsWith(StringUtil::Lower(column.name), RESERVED_PREFIX)) {
-			throw InvalidInputException("COPY: column \"%s\": names that start with \"%s\" are reserved", column.name,
-										RESERVED_PREFIX);
-		}
-	}
-	table.ToEngine();
+	// Asked now, before there is a directory for the table.
+	auto schema = table.ToEngine();
+	MeruCall([&](char **err) { return meru_table_schema_validate(schema.Get(), err); });
 	return result;
 }
 

@@ -23,7 +23,7 @@ func wrapErr(op Op, name string, err error) error {
 
 func codeOf(op Op, err error) base.Code {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && op != OpMkdirAll: // which makes what is missing, unless the parent cannot have it
 		return base.CodeNotFound
 	case errors.Is(err, syscall.ENOTDIR) && (op == OpOpen || op == OpOpenAppend || op == OpStat):
 		return base.CodeNotFound // below a file there is nothing

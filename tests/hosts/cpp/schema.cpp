@@ -89,6 +89,11 @@ void Builder() {
 	CHECK(meru_table_schema_column_count(s) == 3 && meru_table_schema_key_count(s) == 2, "counts");
 	CHECK(meru_table_schema_key_column(s, 0) == 1 && meru_table_schema_key_column(s, 1) == 0, "key order");
 	CHECK(meru_table_schema_key_column(s, 2) == UINTPTR_MAX, "key out of range");
+	OK(meru_table_schema_validate(s, &err));
+	auto keyless = BuildSchema("t", {{"a", MeruColumnType_Int32}}, {});
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "primary key", meru_table_schema_validate(keyless, &err));
+	meru_table_schema_free(keyless);
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "schema", meru_table_schema_validate(nullptr, &err));
 	MeruColumnInfo info{};
 	OK(meru_table_schema_column(s, 0, &info, &err));
 	CHECK(!info.nullable && info.key_position == 1 && std::string(info.default_sql) == "41 + 1", "column a");
