@@ -68,7 +68,7 @@ demo *args: build-release data
     @{{ python }} scripts/demo.py --ext "$(just ext-path)" --data build/data "$@"
 
 # everything that CI runs
-test: lint build-release (build-capi 'release') test-go test-sql test-hosts race check-tls
+test: lint build-release (build-capi 'release') test-go test-parquet test-sql test-hosts race check-tls
 
 # the Go tests
 test-go *packages='./...': init _tools
@@ -77,6 +77,10 @@ test-go *packages='./...': init _tools
 # the SQL tests, inside DuckDB itself
 test-sql *args: build-release
     @{{ python }} tests/sql/run.py --ext "$(just ext-path)" "$@"
+
+# our data files of every type against DuckDB's own Parquet reader
+test-parquet: init
+    @{{ python }} tests/parquet/check.py
 
 # C, Python and other hosts against libmerutable.so and the extension
 test-hosts *args: build-release (build-capi 'release') node

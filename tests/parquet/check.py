@@ -345,7 +345,7 @@ def main():
             except Failed as e:
                 failed += 1
                 print("FAIL", e)
-        print(f"{len(files) - failed} of {len(files)} files are as they must be")
+        print(f"{len(files) - failed} passed, {failed} failed")
         return 1 if failed or not files else 0
 
 

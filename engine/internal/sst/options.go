@@ -20,8 +20,9 @@ const (
 	// maxPageRows bounds a page of a narrow column: a point get decodes a whole page.
 	maxPageRows = 16_384
 	// dictionaryPageRows is how many rows a page of a column with a dictionary has: it holds indices, whatever the values
-	// are, but a get makes values of all of them.
-	dictionaryPageRows = 4_096
+	// are. A get makes values of all of them, but a page costs DuckDB's scan some 4 µs: with 4,096 rows a scan took 1.4
+	// times as long as of DuckDB's own file, with these 1.1.
+	dictionaryPageRows = 16_384
 	// maxDictionaryBytes bounds a dictionary, which a point get decodes whole too.
 	maxDictionaryBytes = 128 << 10
 	// maxBoundBytes is the longest value that statistics hold. Longer ones are left out, never cut: a reader that takes
