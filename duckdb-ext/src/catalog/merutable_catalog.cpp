@@ -135,7 +135,11 @@ void MerutableCatalog::DropSchema(ClientContext &, DropInfo &info) {
 }
 
 optional_ptr<SchemaCatalogEntry>
-MerutableCatalog::LookupSchema(CatalogTransaction, const EntryLookupInfo &schema_lookup, OnEntryNotFound if_not_found) {
+MerutableCatalog::LookupSchema(CatalogTransaction transaction, const EntryLookupInfo &schema_lookup,
+							   OnEntryNotFound if_not_found) {
+	if (transaction.HasContext()) {
+		MerutableTransaction::Get(transaction.GetContext(), *this); // as in ScanSchemas
+	}
 	auto &name = schema_lookup.GetEntryName();
 	if (name.empty() || StringUtil::CIEquals(name, DEFAULT_SCHEMA)) {
 		return schema.get();
@@ -150,7 +154,9 @@ MerutableCatalog::LookupSchema(CatalogTransaction, const EntryLookupInfo &schema
 	return nullptr;
 }
 
-void MerutableCatalog::ScanSchemas(ClientContext &, std::function<void(SchemaCatalogEntry &)> callback) {
+void MerutableCatalog::ScanSchemas(ClientContext &context, std::function<void(SchemaCatalogEntry &)> callback) {
+	// Whoever lists the schema keeps a reference to it: the transaction keeps the database, should it be detached meanwhile.
+	MerutableTransaction::Get(context, *this);
 	callback(*schema);
 }
 

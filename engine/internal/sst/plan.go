@@ -55,7 +55,8 @@ func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.C
 	if err != nil {
 		return p, err
 	}
-	if integer {
+	// Differences only where every page has values: the library's encoder fails on a page of NULLs behind another one.
+	if integer && !t.nullable {
 		if packed := packedSize(page, t.width); plain == 0 || float64(plain) > keepPlain*float64(packed) {
 			p.encoding, p.codec = parquet.Encodings.DeltaBinaryPacked, compress.Codecs.Uncompressed
 			return p, nil
