@@ -290,6 +290,11 @@ void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interrupt, void 
 	}
 }
 
+int meru_write_set_snapshot(MeruWrite *write, const struct MeruSnapshot *snapshot, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_write_set_snapshot(HANDLE(write), HANDLE(snapshot), OUT(err));
+}
+
 int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema, char **err) {
 	if (capi_forked) {
 		capi_array_release(rows);

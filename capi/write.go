@@ -69,6 +69,21 @@ func merugo_write_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx 
 	})
 }
 
+//export merugo_write_set_snapshot
+func merugo_write_set_snapshot(h, snapshotHandle C.uintptr_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		snap, err := lookup[snapshot](snapshotHandle, "snapshot")
+		if err != nil {
+			return err
+		}
+		return w.with(func() error { return w.w.SetSnapshot(snap.s) })
+	})
+}
+
 //export merugo_write_put_arrow
 func merugo_write_put_arrow(h C.uintptr_t, rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {

@@ -18,8 +18,11 @@ import (
 type batch struct {
 	// table is what the records are encoded for; a batch does not survive a DROP and CREATE.
 	table *table
-	data  []byte
-	n     int
+	// checked says that no key may have been changed after sequence number since.
+	checked bool
+	since   base.Seq
+	data    []byte
+	n       int
 	// memBytes bounds what the records take in a memtable.
 	memBytes int
 }

@@ -229,6 +229,9 @@ func (l *load) publish() (base.Seq, error) {
 		}
 		marks[f] = dead
 	}
+	if err := l.checkMarks(marks); err != nil {
+		return 0, err
+	}
 	seq := c.lastSeq + 1
 	added := make([]*newFile, 0, len(l.runs))
 	for i := len(l.runs) - 1; i >= 0; i-- { // newest first

@@ -99,13 +99,17 @@ func (c *core) takeGroup() []*commitRequest {
 // commitGroup runs under writeMu. Requests that share a memtable share a sync.
 func (c *core) commitGroup(group []*commitRequest) {
 	for len(group) > 0 {
-		if err := c.makeRoom(group[0].batch); err != nil {
+		err := c.makeRoom(group[0].batch)
+		if err == nil {
+			err = c.checkUnchanged(group[0].batch)
+		}
+		if err != nil {
 			group[0].err = err
 			group = group[1:]
 			continue
 		}
 		n, free := 0, c.active.mt.Capacity()-c.active.mt.Bytes()
-		for n < len(group) && (n == 0 || group[n].batch.memBytes <= free && group[n].batch.table == c.table) {
+		for n < len(group) && (n == 0 || group[n].batch.memBytes <= free && group[n].batch.table == c.table && !group[n].batch.checked) {
 			free -= group[n].batch.memBytes
 			n++
 		}

@@ -172,7 +172,7 @@ func (w *Write) startLoad() error {
 			return err
 		}
 	}
-	w.batch = batch{table: w.table}
+	w.batch = batch{table: w.table, checked: w.batch.checked, since: w.batch.since}
 	return nil
 }
 

@@ -42,6 +42,7 @@ extern "C" {
 struct ArrowSchema;
 struct ArrowArray;
 struct ArrowArrayStream;
+struct MeruSnapshot;
 
 /* ------------------------------------------------------------------------------------------------------------------
  * Values
@@ -391,6 +392,9 @@ typedef struct MeruWrite MeruWrite;
 MERU_API int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err);
 /* interrupt may be NULL; it is called on the thread that calls into the write. */
 MERU_API void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interrupt, void *ctx);
+/* Makes meru_write_commit() fail with ErrConflict, nothing written, where a key that the write puts or deletes was
+ * changed after the snapshot was taken. Without it the last writer wins. */
+MERU_API int meru_write_set_snapshot(MeruWrite *write, const struct MeruSnapshot *snapshot, char **err);
 /* Adds rows: a struct array whose children are all columns in order, in the types of meru_arrow_schema(). Takes the
  * array (it is released also on error) and leaves the schema to the caller. After an error the write can only be
  * freed. */

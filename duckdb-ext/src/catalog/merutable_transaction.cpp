@@ -89,6 +89,12 @@ shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &conte
 	return write;
 }
 
+shared_ptr<MeruWriteBatch> MerutableTransaction::BeginChange(ClientContext &context, const MeruTable &table) {
+	auto result = BeginWrite(context, table);
+	result->SetSnapshot(Lease(table)->Get()->Get());
+	return result;
+}
+
 bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict on_conflict) {
 	catalog.RequireWritable();
 	auto schema = table.ToEngine();

@@ -94,6 +94,10 @@ int MeruWriteBatch::Interrupted(void *context) {
 	return static_cast<ClientContext *>(context)->interrupted ? 1 : 0;
 }
 
+void MeruWriteBatch::SetSnapshot(const MeruSnapshot *snapshot) {
+	MeruCall([&](char **err) { return meru_write_set_snapshot(write, snapshot, err); });
+}
+
 void MeruWriteBatch::Put(ArrowArray &rows, const ArrowSchema &schema) {
 	MeruCall([&](char **err) { return meru_write_put_arrow(write, &rows, &schema, err); });
 }

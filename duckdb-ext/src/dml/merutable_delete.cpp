@@ -54,7 +54,7 @@ string MerutableDelete::GetName() const {
 }
 
 unique_ptr<MeruWriteGlobalState> MerutableDelete::Begin(ClientContext &context) const {
-	auto result = make_uniq<DeleteGlobalState>(MerutableTransaction::Get(context, catalog).BeginWrite(context, table));
+	auto result = make_uniq<DeleteGlobalState>(MerutableTransaction::Get(context, catalog).BeginChange(context, table));
 	if (may_repeat) {
 		result->seen = make_uniq<KeySet>(context, table.KeyTypes());
 	}

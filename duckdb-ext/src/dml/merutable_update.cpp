@@ -76,7 +76,7 @@ unique_ptr<LocalSinkState> MerutableUpdate::GetLocalSinkState(ExecutionContext &
 }
 
 unique_ptr<MeruWriteGlobalState> MerutableUpdate::Begin(ClientContext &context) const {
-	auto result = make_uniq<UpdateGlobalState>(MerutableTransaction::Get(context, catalog).BeginWrite(context, table));
+	auto result = make_uniq<UpdateGlobalState>(MerutableTransaction::Get(context, catalog).BeginChange(context, table));
 	if (may_repeat || moves_rows) {
 		result->old_keys = make_uniq<KeySet>(context, table.KeyTypes());
 	}

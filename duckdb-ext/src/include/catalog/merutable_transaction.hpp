@@ -30,6 +30,8 @@ class MerutableTransaction : public Transaction {
 	//! The change that is committed with the transaction. Throws where the table is not the one that was planned with;
 	//! a later replacement makes the commit fail.
 	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context, const MeruTable &table);
+	//! The same for a change that depends on what the transaction sees: of two that change one row the later one fails.
+	shared_ptr<MeruWriteBatch> BeginChange(ClientContext &context, const MeruTable &table);
 	//! Creates the table at once; it is dropped again if the transaction fails. Returns false where there is one
 	//! already, which is only an error if on_conflict says so.
 	bool CreateTable(const MeruTable &table, OnCreateConflict on_conflict);

@@ -65,6 +65,8 @@ class MeruWriteBatch {
 	MeruWriteBatch(const MeruWriteBatch &) = delete;
 	MeruWriteBatch &operator=(const MeruWriteBatch &) = delete;
 
+	//! Makes Commit() fail where a row of a key that is written was changed after the snapshot.
+	void SetSnapshot(const MeruSnapshot *snapshot);
 	//! Both take the array, also when they throw.
 	void Put(ArrowArray &rows, const ArrowSchema &schema);
 	void Delete(ArrowArray &keys, const ArrowSchema &schema);
