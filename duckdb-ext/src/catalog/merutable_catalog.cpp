@@ -134,9 +134,9 @@ void MerutableCatalog::DropSchema(ClientContext &, DropInfo &info) {
 								  info.name);
 }
 
-optional_ptr<SchemaCatalogEntry>
-MerutableCatalog::LookupSchema(CatalogTransaction transaction, const EntryLookupInfo &schema_lookup,
-							   OnEntryNotFound if_not_found) {
+optional_ptr<SchemaCatalogEntry> MerutableCatalog::LookupSchema(CatalogTransaction transaction,
+																const EntryLookupInfo &schema_lookup,
+																OnEntryNotFound if_not_found) {
 	if (transaction.HasContext()) {
 		MerutableTransaction::Get(transaction.GetContext(), *this); // as in ScanSchemas
 	}
@@ -155,7 +155,8 @@ MerutableCatalog::LookupSchema(CatalogTransaction transaction, const EntryLookup
 }
 
 void MerutableCatalog::ScanSchemas(ClientContext &context, std::function<void(SchemaCatalogEntry &)> callback) {
-	// Whoever lists the schema keeps a reference to it: the transaction keeps the database, should it be detached meanwhile.
+	// Whoever lists the schema keeps a reference to it: the transaction keeps the database, should it be detached
+	// meanwhile.
 	MerutableTransaction::Get(context, *this);
 	callback(*schema);
 }
