@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"runtime"
 	"strconv"
 	"time"
 
@@ -38,14 +39,47 @@ type Options struct {
 	MaxImmutables int
 	// CacheBytes bounds the cache of decoded pages for point reads. The default is 64 MiB; negative means none.
 	CacheBytes int64
+	// RowCacheBytes bounds the cache of rows that gets have read. The default is 16 MiB; negative means none.
+	RowCacheBytes int64
+	// MemoryLimit is the budget for everything that the engine holds in memory, in bytes: memtables, caches and jobs get
+	// their sizes from it where they are not set. 0 means no budget beyond their own bounds.
+	MemoryLimit int64
 	// RetainVersions is how many manifests are kept besides the newest. The default is 8.
 	RetainVersions int
+	// RetainFor is how long a manifest that was superseded is kept for reads of older versions. The default is 0: as
+	// long as RetainVersions and GCGrace keep it.
+	RetainFor time.Duration
 	// GCGrace is how long what a newer manifest superseded stays on disk for readers in other processes. The default
 	// is 300 s; negative means none.
 	GCGrace time.Duration
 	// WALDir is the directory of the log, for one database alone. The default is where the log was last; of a new
 	// database, wal inside its directory. It can move only after a Close.
 	WALDir string
+
+	// FlushThreads is how many memtables are written to files at a time. The default is 2.
+	FlushThreads int
+	// CompactionThreads is how many compactions run at a time. The default is half the processors, at least 1.
+	CompactionThreads int
+	// NoAutoCompaction leaves compaction to Compact.
+	NoAutoCompaction bool
+	// L0Files is how many files level 0 has when they are compacted. The default is 4.
+	L0Files int
+	// L0SlowFiles and L0StopFiles are how many files level 0 has when writers are slowed down and when they stop. The
+	// defaults are 20 and 36.
+	L0SlowFiles, L0StopFiles int
+	// PendingSlowBytes and PendingStopBytes are how many bytes wait for compaction when writers are slowed down and when
+	// they stop. The defaults are 64 GiB and 256 GiB.
+	PendingSlowBytes, PendingStopBytes int64
+	// TargetFileBytes is the size at which compaction and bulk loads start another file. The default is 64 MiB.
+	TargetFileBytes int64
+	// BaseLevelBytes is the size of the first level below level 0; every level below may have LevelMultiplier times as
+	// much as the one above. The defaults are 256 MiB and 10.
+	BaseLevelBytes  int64
+	LevelMultiplier int
+	// MaxDeletedPercent is the share of deleted rows above which a file is rewritten. The default is 20.
+	MaxDeletedPercent int
+	// CompactionRate bounds what compaction writes, in bytes a second. The default is 0: no bound.
+	CompactionRate int64
 
 	// fs is the file system; nil means the operating system's. Tests set it.
 	fs vfs.FS
@@ -69,6 +103,20 @@ func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 64 << 20
 	}
+	if o.RowCacheBytes == 0 {
+		o.RowCacheBytes = 16 << 20
+	}
+	setDefault(&o.FlushThreads, 2)
+	setDefault(&o.CompactionThreads, max(1, runtime.NumCPU()/2))
+	setDefault(&o.L0Files, 4)
+	setDefault(&o.L0SlowFiles, 20)
+	setDefault(&o.L0StopFiles, 36)
+	setDefault(&o.PendingSlowBytes, 64<<30)
+	setDefault(&o.PendingStopBytes, 256<<30)
+	setDefault(&o.TargetFileBytes, 64<<20)
+	setDefault(&o.BaseLevelBytes, 256<<20)
+	setDefault(&o.LevelMultiplier, 10)
+	setDefault(&o.MaxDeletedPercent, 20)
 	if o.RetainVersions == 0 {
 		o.RetainVersions = 8
 	}
@@ -79,6 +127,12 @@ func (o Options) withDefaults() Options {
 		o.fs = vfs.OS
 	}
 	return o
+}
+
+func setDefault[T int | int64](dst *T, v T) {
+	if *dst == 0 {
+		*dst = v
+	}
 }
 
 func (o Options) validate() error {
