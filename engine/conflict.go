@@ -110,12 +110,13 @@ func newer(t *table, f *liveFile, r *sst.Reader, pos int64, since base.Seq) erro
 
 // checkMarks is the check for a bulk load, which knows the rows that it supersedes. It runs under writeMu, with nothing
 // in memory.
-func (l *load) checkMarks(marks map[*liveFile]*roaring.Bitmap) error {
+func (l *load) checkMarks(s *readState, marks map[*dataFile]*roaring.Bitmap) error {
 	b := &l.w.batch
 	if !b.checked {
 		return nil
 	}
-	for f, dead := range marks {
+	for _, f := range s.files {
+		dead := marks[f.dataFile]
 		if f.meta.SeqMax <= b.since || dead.IsEmpty() {
 			continue
 		}

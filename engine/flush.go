@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/merutable/merutable/engine/internal/base"
-	"github.com/merutable/merutable/engine/internal/dv"
 	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/memtable"
 	"github.com/merutable/merutable/engine/internal/sst"
@@ -152,26 +150,6 @@ func (c *core) flushEntry(e *memEntry) error {
 	return nil
 }
 
-// discard removes files that were not committed. After a commit of unknown outcome they stay: the manifest may name
-// them. What cannot be removed is an orphan, and swept at the next open.
-func (c *core) discard(files ...*newFile) {
-	c.mu.Lock()
-	failed := c.failure != nil
-	c.mu.Unlock()
-	if failed {
-		return
-	}
-	for _, f := range files {
-		_ = c.fs.Remove(c.fs.Join(c.dir, f.meta.Path))
-	}
-}
-
-// newFile is a data file that was written and is not committed yet.
-type newFile struct {
-	meta       *manifest.File
-	tombstones *roaring.Bitmap // positions that are dead from the start; nil: none
-}
-
 // writeMemtable writes the newest version of every key.
 func (c *core) writeMemtable(t *table, e *memEntry) (*newFile, error) {
 	it := e.mt.NewIter(base.MaxSeq)
@@ -248,7 +226,7 @@ func (c *core) writeFile(t *table, src sst.RowSource, o fileOptions) (*newFile, 
 		meta.NaNFieldIDs = append(meta.NaNFieldIDs, t.schema.Columns[col].FieldID)
 	}
 	c.stats.bytesFlushed.Add(info.Size)
-	return &newFile{meta: meta, tombstones: info.Tombstones}, nil
+	return &newFile{meta: meta, dead: info.Tombstones}, nil
 }
 
 // mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives. One
@@ -289,14 +267,14 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	defer s.unref()
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "flush"
-	marks := map[*liveFile]*roaring.Bitmap{}
+	ch := change{dead: map[*dataFile]*roaring.Bitmap{}}
 	var keys *keyWindow
 	for _, f := range s.files {
 		hits, err := e.superseded(f, s.table, e.mt.Len(), &keys)
 		if err != nil {
 			return err
 		}
-		marks[f] = hits
+		ch.dead[f.dataFile] = hits
 	}
 	if out != nil {
 		next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(out.meta.SeqMin, 10)
@@ -309,122 +287,13 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 			next.MinLog = min(next.MinLog, m.log)
 		}
 	}
-	var added []*newFile
 	if out != nil {
-		added = append(added, out)
+		ch.added = append(ch.added, out)
 	}
-	if err := c.commitFiles(s, next, added, marks); err != nil {
+	if err := c.commitFiles(s, next, ch); err != nil {
 		return err
 	}
-	// A writer may have started another memtable meanwhile: take the list as it is now.
-	c.mu.Lock()
-	old := c.state
-	var remaining []*memEntry
-	for _, m := range old.mems {
-		if m != e {
-			remaining = append(remaining, m)
-		}
-	}
-	ns := c.newState(s, next, s.table, remaining)
-	c.state = ns
-	c.stateVersion.Add(1)
-	c.flushDone.Broadcast()
-	c.mu.Unlock()
-	old.unref()
-	for _, m := range remaining {
-		m.resolutions.keepOnly(ns.files)
-	}
-	return nil
-}
-
-// commitFiles adds files and grows deletion vectors in next, which is a copy of the manifest of s, and commits it. It
-// runs under commitMu. Nothing is visible before; after an error nothing was changed, or the core has failed.
-func (c *core) commitFiles(s *readState, next *manifest.Manifest, added []*newFile, marks map[*liveFile]*roaring.Bitmap) error {
-	w := &dvWriter{core: c, version: next.Version}
-	defer func() { c.pending.remove(w.written...) }()
-	files := make([]*manifest.File, 0, len(added)+len(next.Files))
-	for _, n := range added {
-		meta := *n.meta
-		if n.tombstones != nil && !n.tombstones.IsEmpty() {
-			if err := w.write(&meta, n.tombstones); err != nil {
-				return err
-			}
-		}
-		files = append(files, &meta)
-	}
-	for _, f := range s.files {
-		meta := f.meta
-		if hits := marks[f]; hits != nil && !hits.IsEmpty() {
-			old, err := f.deleted(c.dir)
-			if err != nil {
-				return err
-			}
-			if hits.AndCardinality(old) != hits.GetCardinality() {
-				m := *meta
-				if err := w.write(&m, roaring.Or(old, hits)); err != nil {
-					return err
-				}
-				meta = &m
-			}
-		}
-		files = append(files, meta)
-	}
-	if err := w.syncDirs(); err != nil {
-		return err
-	}
-	next.Files = files
-	return c.commit(s.manifest, next)
-}
-
-// commit makes next, which follows prev, the newest manifest. It runs under commitMu. Where nobody knows whether it
-// happened the core takes no more writes.
-func (c *core) commit(prev, next *manifest.Manifest) error {
-	next.UpdatedMS = c.now().UnixMilli()
-	if err := c.store.Commit(next); err != nil {
-		if manifest.NotCommitted(err) {
-			return err
-		}
-		return c.fail(err)
-	}
-	c.garbage.committed(prev, next)
-	c.stats.commits.Add(1)
-	return nil
-}
-
-// dvWriter writes the deletion vectors of one commit.
-type dvWriter struct {
-	core    *core
-	version int64
-	written []string
-	dirs    map[string]struct{}
-}
-
-func (w *dvWriter) write(meta *manifest.File, positions *roaring.Bitmap) error {
-	stem := strings.TrimSuffix(meta.Path, ".parquet")
-	rel := fmt.Sprintf("%s.dv-%d.puffin", stem, w.version)
-	w.core.pending.add(rel)
-	w.written = append(w.written, rel)
-	refs, err := dv.Write(w.core.fs, w.core.fs.Join(w.core.dir, rel), []dv.Blob{{
-		Bitmap: positions, ReferencedDataFile: meta.Path, SnapshotID: w.version, Sequence: w.version,
-	}})
-	if err != nil {
-		return err
-	}
-	meta.DVPath, meta.DVOffset, meta.DVLength = rel, refs[0].Offset, refs[0].Length
-	meta.Deleted = int64(positions.GetCardinality())
-	if w.dirs == nil {
-		w.dirs = map[string]struct{}{}
-	}
-	w.dirs[w.core.fs.Join(w.core.dir, rel[:strings.LastIndexByte(rel, '/')])] = struct{}{}
-	return nil
-}
-
-func (w *dvWriter) syncDirs() error {
-	for d := range w.dirs {
-		if err := w.core.fs.SyncDir(d); err != nil {
-			return err
-		}
-	}
+	c.installFiles(next, e)
 	return nil
 }
 

@@ -32,9 +32,8 @@ type load struct {
 }
 
 type loadRun struct {
-	newFile
-	file *liveFile       // to look keys up
-	dead *roaring.Bitmap // tombstones, and rows that later runs supersede
+	newFile           // dead: tombstones, and rows that later runs supersede
+	file    *liveFile // to look keys up
 }
 
 func newLoad(w *Write) (*load, error) {
@@ -78,9 +77,9 @@ func (l *load) writeRun() error {
 	if err != nil {
 		return err
 	}
-	run := &loadRun{newFile: *out, dead: roaring.New()}
-	if out.tombstones != nil {
-		run.dead.Or(out.tombstones)
+	run := &loadRun{newFile: *out}
+	if run.dead == nil {
+		run.dead = roaring.New()
 	}
 	run.file = l.c.uncommitted(out.meta)
 	run.file.ref()
@@ -218,7 +217,7 @@ func (l *load) publish() (base.Seq, error) {
 	c := l.c
 	s := c.current()
 	defer s.unref()
-	marks := map[*liveFile]*roaring.Bitmap{}
+	marks := map[*dataFile]*roaring.Bitmap{}
 	for _, f := range s.files {
 		dead, known := l.marks[f.dataFile]
 		if !known {
@@ -227,9 +226,9 @@ func (l *load) publish() (base.Seq, error) {
 				return 0, err
 			}
 		}
-		marks[f] = dead
+		marks[f.dataFile] = dead
 	}
-	if err := l.checkMarks(marks); err != nil {
+	if err := l.checkMarks(s, marks); err != nil {
 		return 0, err
 	}
 	seq := c.lastSeq + 1
@@ -237,14 +236,14 @@ func (l *load) publish() (base.Seq, error) {
 	for i := len(l.runs) - 1; i >= 0; i-- { // newest first
 		r := l.runs[i]
 		r.meta.SeqMin, r.meta.SeqMax = seq, seq
-		added = append(added, &newFile{meta: r.meta, tombstones: r.dead})
+		added = append(added, &r.newFile)
 	}
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "load"
 	next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(seq, 10)
 	next.Properties[manifest.PropLastSeq] = strconv.FormatUint(seq, 10)
 	next.FlushedSeq = seq
-	if err := c.commitFiles(s, next, added, marks); err != nil {
+	if err := c.commitFiles(s, next, change{added: added, dead: marks}); err != nil {
 		return 0, err
 	}
 	c.lastSeq = seq

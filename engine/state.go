@@ -154,8 +154,10 @@ func (c *core) newState(prev *readState, m *manifest.Manifest, t *table, mems []
 			lf := &liveFile{meta: meta}
 			if k, ok := known[meta.Path]; ok && k.size == meta.Size {
 				lf.dataFile = k.dataFile
-				if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset {
+				if k.meta == meta {
 					lf = k
+				} else if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset {
+					lf.dv.Store(k.dv.Load())
 				}
 			} else {
 				lf.dataFile = &dataFile{fs: c.fs, path: c.fs.Join(c.dir, meta.Path), rel: meta.Path, size: meta.Size, cache: c.cache}

@@ -27,13 +27,29 @@ func samples() []*roaring.Bitmap {
 	return []*roaring.Bitmap{roaring.New(), roaring.BitmapOf(0), dense, sparse, runs}
 }
 
+func writeAll(fs vfs.FS, path string, blobs []Blob) ([]Ref, error) {
+	w, err := NewWriter(fs, path)
+	if err != nil {
+		return nil, err
+	}
+	var refs []Ref
+	for _, b := range blobs {
+		ref, err := w.Add(b)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+	}
+	return refs, w.Finish()
+}
+
 func TestRoundTrip(t *testing.T) {
 	fs := vfs.NewMem()
 	var blobs []Blob
 	for _, b := range samples() {
 		blobs = append(blobs, Blob{Bitmap: b, ReferencedDataFile: "data/L0/x.parquet", SnapshotID: 3, Sequence: 3})
 	}
-	refs, err := Write(fs, "/x.puffin", blobs)
+	refs, err := writeAll(fs, "/x.puffin", blobs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +69,7 @@ func TestRoundTrip(t *testing.T) {
 // TestPuffinFrame checks the bytes around the blobs that other readers look at.
 func TestPuffinFrame(t *testing.T) {
 	fs := vfs.NewMem()
-	refs, err := Write(fs, "/x.puffin", []Blob{{Bitmap: roaring.BitmapOf(1, 5), ReferencedDataFile: "f"}})
+	refs, err := writeAll(fs, "/x.puffin", []Blob{{Bitmap: roaring.BitmapOf(1, 5), ReferencedDataFile: "f"}})
 	if err != nil {
 		t.Fatal(err)
 	}

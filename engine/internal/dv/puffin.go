@@ -48,57 +48,84 @@ type puffinFooter struct {
 	Properties map[string]string `json:"properties"`
 }
 
-// Write writes a Puffin file with the blobs in order and syncs it, not its directory. After an error the file may be
-// there in part.
-func Write(fs vfs.FS, path string, blobs []Blob) ([]Ref, error) {
-	out := []byte(puffinMagic)
-	footer := puffinFooter{Properties: map[string]string{"created-by": "merutable"}}
-	refs := make([]Ref, 0, len(blobs))
-	for _, b := range blobs {
-		start := int64(len(out))
-		var err error
-		if out, err = appendBlob(out, b.Bitmap); err != nil {
-			return nil, err
-		}
-		ref := Ref{Offset: start, Length: int64(len(out)) - start}
-		refs = append(refs, ref)
-		footer.Properties["merutable.snapshot-id"] = strconv.FormatInt(b.SnapshotID, 10)
-		footer.Properties["merutable.sequence-number"] = strconv.FormatInt(b.Sequence, 10)
-		footer.Blobs = append(footer.Blobs, puffinBlob{
-			Type: "deletion-vector-v1", Fields: []int32{rowPositionField}, Offset: ref.Offset, Length: ref.Length,
-			// The specification has both inherited from the manifest that lists the file.
-			SnapshotID: -1, Sequence: -1,
-			Properties: map[string]string{
-				"referenced-data-file": b.ReferencedDataFile,
-				"cardinality":          strconv.FormatUint(b.Bitmap.GetCardinality(), 10),
-			},
-		})
-	}
-	js, err := json.Marshal(footer)
+// Writer writes a Puffin file: the vectors of one commit, each a blob. One goroutine uses it. Memory is bounded by one
+// blob and the footer.
+type Writer struct {
+	path   string
+	f      vfs.File
+	size   int64
+	buf    []byte
+	footer puffinFooter
+}
+
+// NewWriter makes the file. After an error of any method call Close; the file may be there in part.
+func NewWriter(fs vfs.FS, path string) (*Writer, error) {
+	f, err := fs.Create(path)
 	if err != nil {
-		return nil, base.Wrapf(base.CodeUnknown, err, "%s: footer", path)
+		return nil, err
 	}
-	out = append(out, puffinMagic...)
+	w := &Writer{path: path, f: f, buf: []byte(puffinMagic)}
+	w.footer.Properties = map[string]string{"created-by": "merutable"}
+	return w, nil
+}
+
+// Add appends a blob and says where it is.
+func (w *Writer) Add(b Blob) (Ref, error) {
+	before := len(w.buf) // the magic, of the first blob
+	out, err := appendBlob(w.buf, b.Bitmap)
+	if err != nil {
+		return Ref{}, err
+	}
+	ref := Ref{Offset: w.size + int64(before), Length: int64(len(out) - before)}
+	w.footer.Properties["merutable.snapshot-id"] = strconv.FormatInt(b.SnapshotID, 10)
+	w.footer.Properties["merutable.sequence-number"] = strconv.FormatInt(b.Sequence, 10)
+	w.footer.Blobs = append(w.footer.Blobs, puffinBlob{
+		Type: "deletion-vector-v1", Fields: []int32{rowPositionField}, Offset: ref.Offset, Length: ref.Length,
+		// The specification has both inherited from the manifest that lists the file.
+		SnapshotID: -1, Sequence: -1,
+		Properties: map[string]string{
+			"referenced-data-file": b.ReferencedDataFile,
+			"cardinality":          strconv.FormatUint(b.Bitmap.GetCardinality(), 10),
+		},
+	})
+	return ref, w.write(out)
+}
+
+func (w *Writer) write(p []byte) error {
+	n, err := w.f.Write(p)
+	w.size += int64(n)
+	w.buf = p[:0]
+	return err
+}
+
+// Finish writes the footer, syncs the file and closes it. It does not sync the directory.
+func (w *Writer) Finish() error {
+	js, err := json.Marshal(w.footer)
+	if err != nil {
+		return base.Wrapf(base.CodeUnknown, err, "%s: footer", w.path)
+	}
+	out := append(w.buf, puffinMagic...) // behind the magic at the start, where there is no blob
 	out = append(out, js...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(js)))
 	out = append(out, 0, 0, 0, 0)
 	out = append(out, puffinMagic...)
-	return refs, writeSynced(fs, path, out)
-}
-
-func writeSynced(fs vfs.FS, path string, data []byte) error {
-	f, err := fs.Create(path)
-	if err != nil {
+	if err := w.write(out); err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
+	if err := w.f.Sync(); err != nil {
+		return err
 	}
-	if e := f.Close(); err == nil {
-		err = e
+	return w.Close()
+}
+
+// Close closes the file. A second call does nothing.
+func (w *Writer) Close() error {
+	if w.f == nil {
+		return nil
 	}
-	return err
+	f := w.f
+	w.f = nil
+	return f.Close()
 }
 
 // Read reads the blob at an offset of a Puffin file. Every position is below maxRows, or it is CodeCorruption, which

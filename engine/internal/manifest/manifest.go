@@ -14,7 +14,7 @@ import (
 // Property names in the manifest.
 const (
 	propSchema = "merutable.schema.json"
-	// PropJob names what made the commit: create, flush, load, drop.
+	// PropJob names what made the commit: create, flush, load, compact, drop.
 	PropJob = "merutable.job"
 	// PropFirstSeq and PropLastSeq are the range of sequence numbers that the commit made durable in files.
 	PropFirstSeq = "merutable.first_seq"
