@@ -57,6 +57,7 @@ type core struct {
 	stateVersion atomic.Uint64
 	failure      error // why the core takes no more writes
 	sealed       bool
+	heapCounted  bool // its budget counts (memory.go)
 	// flushBegun and flushEnded count flush attempts; flushErr is how the last one ended.
 	flushBegun, flushEnded uint64
 	flushErr               error

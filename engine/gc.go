@@ -183,7 +183,7 @@ type ManifestInfo struct {
 
 // ReadManifest reads the newest manifest without opening the database. CodeNotFound where there is no table.
 func ReadManifest(path string) (*ManifestInfo, error) {
-	o := Options{ReadOnly: true}.withDefaults()
+	o := Options{ReadOnly: true}.withFS()
 	dir, err := resolveDir(o.fs, path, false)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,18 @@ const lockFile = "LOCK"
 
 // openCore opens a directory; dir is absolute and, but for a new one, resolved.
 func openCore(dir string, o Options) (c *core, err error) {
+	o = o.withFS()
+	stored, err := readOptionsFile(o.fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	given := o
+	if o, err = stored.apply(given); err != nil {
+		return nil, err
+	}
 	c = &core{
 		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
-		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(max(o.CacheBytes, 0)),
+		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes),
 		flushWork: make(chan struct{}, 1), stop: make(chan struct{}), now: time.Now,
 	}
 	c.flushDone.L = &c.mu
@@ -31,17 +40,24 @@ func openCore(dir string, o Options) (c *core, err error) {
 	if c.readOnly {
 		err = c.openReadOnly()
 	} else {
-		err = c.openWriter()
+		err = c.openWriter(stored, given)
+	}
+	if err == nil {
+		heap.add(&c.opts, 1)
+		c.heapCounted = true
 	}
 	return c, err
 }
 
-func (c *core) openWriter() error {
+func (c *core) openWriter(stored *optionsFile, given Options) error {
 	lock, err := c.fs.Lock(c.fs.Join(c.dir, lockFile), holder())
 	if err != nil {
 		return err
 	}
 	c.dirLock = lock
+	if err := stored.store(given); err != nil {
+		return err
+	}
 	m, err := c.store.Newest()
 	if err != nil && base.CodeOf(err) != base.CodeNotFound {
 		return err
@@ -339,6 +355,10 @@ func (c *core) drop() {
 	c.mu.Lock()
 	s := c.state
 	c.state = nil
+	if c.heapCounted {
+		c.heapCounted = false
+		heap.add(&c.opts, -1)
+	}
 	c.mu.Unlock()
 	if s != nil {
 		s.unref()

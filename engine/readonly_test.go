@@ -11,7 +11,7 @@ import (
 // otherProcess opens the database as another process would: past the registry, read-only.
 func otherProcess(t *testing.T, fs vfs.FS) *DB {
 	t.Helper()
-	c, err := openCore("/db", Options{ReadOnly: true, fs: fs}.withDefaults())
+	c, err := openCore("/db", Options{ReadOnly: true, fs: fs})
 	must(t, err)
 	return &DB{shared: &shared{c: c, readOnly: true}, c: c, readOnly: true}
 }

@@ -54,8 +54,8 @@ func newRegistry() *engines {
 // Open opens a database directory, with or without a table in it; a writing open creates it. The path may be a file://
 // URI. The second process that opens a directory for writing gets CodeLocked at once.
 func Open(path string, o Options) (*DB, error) {
-	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	o = o.withFS()
+	if _, err := o.effective(); err != nil { // before anything is made for it; what is stored comes later
 		return nil, err
 	}
 	if err := absoluteLogDir(&o); err != nil {
@@ -75,7 +75,7 @@ func Open(path string, o Options) (*DB, error) {
 // else through a read-only one, which it refreshes. It never takes the writer's lock. CodeNotFound where there is no
 // database.
 func OpenReader(path string) (*DB, error) {
-	return openReader(path, Options{ReadOnly: true}.withDefaults())
+	return openReader(path, Options{ReadOnly: true}.withFS())
 }
 
 func openReader(path string, o Options) (*DB, error) {

@@ -164,7 +164,7 @@ func TestReaderOutlivesWriter(t *testing.T) {
 // otherWriter opens the database for writing past the registry, as another process would.
 func otherWriter(t *testing.T, fs vfs.FS) *DB {
 	t.Helper()
-	c, err := openCore("/db", Options{fs: fs}.withDefaults())
+	c, err := openCore("/db", Options{fs: fs})
 	must(t, err)
 	return &DB{shared: &shared{c: c}, c: c}
 }
@@ -214,7 +214,7 @@ func TestPaths(t *testing.T) {
 	if _, err := Open(filepath.Join(root, "none"), Options{NoCreate: true}); CodeOf(err) != CodeNotFound {
 		t.Errorf("no directory: %v", err)
 	}
-	_, err = openCore(db.Path(), Options{}.withDefaults()) // as another process
+	_, err = openCore(db.Path(), Options{}) // as another process
 	wantCode(t, err, CodeLocked)
 	must(t, os.Symlink(root, filepath.Join(root, "self")))
 	for _, walDir := range []string{"self/logs", "logs", filepath.Join(root, "logs"), ""} {
