@@ -94,6 +94,10 @@ race *packages=race_packages: init _tools
 lint: init _tools (build-capi 'release')
     @sh scripts/lint.sh
 
+# random histories under random options against a model, for so many minutes; other ones every time
+metamorphic minutes='10' *args: init
+    go test ./engine/metamorphic -timeout 0 -v -run 'TestLong|TestConcurrent' -minutes "$@"
+
 # write every file as lint wants it
 fmt: init _tools
     @sh scripts/lint.sh --fix

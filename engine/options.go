@@ -100,6 +100,10 @@ type Options struct {
 	fs vfs.FS
 }
 
+// UseFS makes the engine work in another file system than the operating system's. The type is this module's own: it is
+// for tests.
+func (o *Options) UseFS(fs vfs.FS) { o.fs = fs }
+
 const (
 	minMemtableBytes = 1 << 20
 	maxMemtableBytes = 1 << 32

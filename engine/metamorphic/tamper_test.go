@@ -1,0 +1,68 @@
+package metamorphic
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/merutable/merutable/engine"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// forgetfulFS says that logs are synced and does not do it.
+type forgetfulFS struct{ vfs.FS }
+
+type forgetfulFile struct{ vfs.File }
+
+func (forgetfulFile) Sync() error { return nil }
+
+func (f forgetfulFS) Create(name string) (vfs.File, error) {
+	file, err := f.FS.Create(name)
+	if err == nil && strings.HasSuffix(name, ".wal") {
+		file = forgetfulFile{file}
+	}
+	return file, err
+}
+
+// TestFindsFaults: an engine that is made to look faulty is found out, and the history shrinks to the few operations that
+// it takes.
+func TestFindsFaults(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		tamper tamper
+		most   int // operations of the shrunk history
+	}{
+		{"a log that is not synced", tamper{wrapFS: func(fs vfs.FS) vfs.FS { return forgetfulFS{fs} }}, 3},
+		{"a bit of a deletion vector is lost", tamper{deletes: func(s *engine.Snapshot, i int) ([]uint32, error) {
+			dead, err := s.Deletes(i)
+			return dead[:max(0, len(dead)-1)], err
+		}}, 4},
+		{"tombstones are lost", tamper{lose: func(e edit) bool { return e.del && e.id%7 == 3 }}, 3},
+		{"a row in the middle is lost", tamper{lose: func(e edit) bool { return e.payload%97 == 3 }}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			run := func(h History) error { return runTampered(h, test.tamper) }
+			for seed := range uint64(30) {
+				h := Generate(seed, *length)
+				h.Config = "manual"
+				if run(h) == nil {
+					continue
+				}
+				short, err := Shrink(h, 1, run)
+				if err == nil || len(short.Ops) > test.most {
+					t.Fatalf("%d operations are left, more than %d:\n%s%v", len(short.Ops), test.most, short, err)
+				}
+				if err := Run(short); err != nil {
+					t.Fatalf("it fails without the fault too: %v", err)
+				}
+				again, err := Parse(short.String())
+				if err != nil || run(again) == nil {
+					t.Fatalf("its text form does not fail (%v):\n%s", err, short)
+				}
+				t.Logf("seed %d, %d operations:\n%s%v", seed, len(short.Ops), short, run(again))
+				return
+			}
+			t.Fatal("no history finds it")
+		})
+	}
+}
