@@ -4,6 +4,7 @@
 #include "duckdb/common/exception/transaction_exception.hpp"
 #include "duckdb/main/attached_database.hpp"
 #include "duckdb/main/client_context.hpp"
+#include "duckdb/transaction/meta_transaction.hpp"
 
 namespace duckdb {
 
@@ -25,6 +26,14 @@ MerutableTransaction::~MerutableTransaction() {
 }
 
 MerutableTransaction &MerutableTransaction::Get(ClientContext &context, Catalog &catalog) {
+	// A name stands for one database in a transaction. DuckDB takes a second one for a fault of its own, but another
+	// connection may have detached the first and attached the second meanwhile.
+	auto used = MetaTransaction::Get(context).GetReferencedDatabase(catalog.GetName());
+	if (used && !RefersToSameObject(*used, catalog.GetAttached())) {
+		throw TransactionException("Database \"%s\" was detached, and another one attached under its name, while a "
+								   "statement used it",
+								   catalog.GetName());
+	}
 	return Transaction::Get(context, catalog).Cast<MerutableTransaction>();
 }
 
