@@ -153,7 +153,7 @@ func (c *core) flushEntry(e *memEntry) error {
 // writeMemtable writes the newest version of every key.
 func (c *core) writeMemtable(t *table, e *memEntry) (*newFile, error) {
 	it := e.mt.NewIter(base.MaxSeq)
-	return c.writeFile(t, &memtableSource{it: it}, fileOptions{level: 0, nan: memtableNaNs(t, e)})
+	return c.writeFile(t, &memtableSource{it: it}, fileOptions{level: 0})
 }
 
 // memtableSource yields a memtable's rows to the file writer.
@@ -178,24 +178,8 @@ func (s *memtableSource) Op() base.Op   { return s.it.Op() }
 func (s *memtableSource) Value() []byte { return s.it.Value() }
 func (s *memtableSource) Err() error    { return nil }
 
-// memtableNaNs returns the FLOAT and DOUBLE columns that hold a NaN: their files carry no bounds for them.
-func memtableNaNs(t *table, e *memEntry) []int {
-	tracker := newNaNTracker(t)
-	if tracker == nil {
-		return nil
-	}
-	it := e.mt.NewIter(base.MaxSeq)
-	for it.First(); it.Valid(); it.Next() {
-		if it.Op() == base.OpPut {
-			tracker.see(it.Value())
-		}
-	}
-	return tracker.columns()
-}
-
 type fileOptions struct {
 	level      int
-	nan        []int
 	inheritSeq bool
 }
 
@@ -209,7 +193,7 @@ func (c *core) writeFile(t *table, src sst.RowSource, o fileOptions) (*newFile, 
 	}
 	c.pending.add(rel)
 	path := c.fs.Join(c.dir, rel)
-	info, err := sst.Write(c.fs, path, sst.WriterOptions{Schema: t.schema, Level: o.level, NaNColumns: o.nan, InheritSeq: o.inheritSeq}, src)
+	info, err := sst.Write(c.fs, path, sst.WriterOptions{Schema: t.schema, Level: o.level, InheritSeq: o.inheritSeq}, src)
 	if err == nil {
 		err = c.fs.SyncDir(dir)
 	}
@@ -222,7 +206,7 @@ func (c *core) writeFile(t *table, src sst.RowSource, o fileOptions) (*newFile, 
 		Path: rel, Size: info.Size, Rows: info.Rows, Level: o.level, SeqMin: info.SeqMin, SeqMax: info.SeqMax,
 		KeyMin: info.KeyMin, KeyMax: info.KeyMax, SeqInherited: o.inheritSeq,
 	}
-	for _, col := range o.nan {
+	for _, col := range info.NaNColumns {
 		meta.NaNFieldIDs = append(meta.NaNFieldIDs, t.schema.Columns[col].FieldID)
 	}
 	c.stats.bytesFlushed.Add(info.Size)

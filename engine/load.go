@@ -23,7 +23,6 @@ type load struct {
 	w      *Write
 	c      *core
 	buffer *memtable.RowBuffer
-	nan    *nanTracker
 	runs   []*loadRun
 	rows   uint64
 	// marks are the superseded rows of the table's files, by file; what is in the map was looked up for all runs.
@@ -41,7 +40,7 @@ func newLoad(w *Write) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &load{w: w, c: w.c, buffer: buffer, nan: newNaNTracker(w.table), base: w.c.current(), marks: map[*dataFile]*roaring.Bitmap{}}, nil
+	return &load{w: w, c: w.c, buffer: buffer, base: w.c.current(), marks: map[*dataFile]*roaring.Bitmap{}}, nil
 }
 
 func (l *load) add(op base.Op, key, rec []byte) error {
@@ -55,9 +54,6 @@ func (l *load) add(op base.Op, key, rec []byte) error {
 	if err != nil {
 		return err
 	}
-	if l.nan != nil && op == base.OpPut {
-		l.nan.see(rec)
-	}
 	l.rows++
 	return nil
 }
@@ -68,12 +64,8 @@ func (l *load) writeRun() error {
 		return nil
 	}
 	l.buffer.Sort()
-	var nan []int
-	if l.nan != nil {
-		nan = l.nan.columns()
-	}
 	src := &bufferSource{it: l.buffer.NewIter(), w: l.w}
-	out, err := l.c.writeFile(l.w.table, src, fileOptions{level: 0, nan: nan, inheritSeq: true})
+	out, err := l.c.writeFile(l.w.table, src, fileOptions{level: 0, inheritSeq: true})
 	if err != nil {
 		return err
 	}

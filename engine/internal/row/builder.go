@@ -99,6 +99,44 @@ func (b *Builder) AppendRecords(recs [][]byte, seqs []base.Seq, ops []base.Op) {
 	}
 }
 
+// AppendRange adds rows from to to-1 of src, which has the builder's columns; it copies them. Without sequence numbers
+// they are 0, without operations all rows are puts.
+func (b *Builder) AppendRange(src *Columns, from, to int) {
+	if from >= to {
+		return
+	}
+	seqs, ops, first := b.out.Seqs, b.out.Ops, b.out.N
+	b.out.Seqs, b.out.Ops = nil, nil // below: src need not have them
+	b.out.AppendRange(src, from, to)
+	n := to - from
+	seqs, ops = slices.Grow(seqs, n)[:first+n], slices.Grow(ops, n)[:first+n]
+	if src.Seqs != nil {
+		copy(seqs[first:], src.Seqs[from:to])
+	} else {
+		clear(seqs[first:])
+	}
+	if src.Ops != nil {
+		copy(ops[first:], src.Ops[from:to])
+	} else {
+		for i := first; i < first+n; i++ {
+			ops[i] = base.OpPut
+		}
+	}
+	b.out.Seqs, b.out.Ops = seqs, ops
+	for i := range src.Cols {
+		b.bytes += src.Cols[i].bytes(from, to)
+	}
+	b.bytes += n * perRow
+}
+
+// bytes returns how many bytes the values from to to-1 take.
+func (col *Column) bytes(from, to int) int {
+	if col.Offsets != nil {
+		return int(col.Offsets[to] - col.Offsets[from])
+	}
+	return (to - from) * col.Type.FixedSize()
+}
+
 // AppendColumns adds rows from their records to dst, whose columns are those of the projection; nil means all. It leaves
 // the hidden columns alone: a [Builder] fills them.
 func (l *Layout) AppendColumns(dst *Columns, projection []int, recs [][]byte) {

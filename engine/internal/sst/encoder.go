@@ -22,12 +22,15 @@ type encoder struct {
 	o     WriterOptions
 	sink  countingWriter
 	types []*colType // the table's columns, then the hidden ones
-	nan   []bool     // by column: declared to hold a NaN
+	nan   []bool     // by column of the table: a NaN was seen in some row group
 	isKey []bool
-	plans []plan // by column of the table
+	plans []plan // of the row group at hand, by column of the table
+	props *parquet.WriterProperties
 	pq    *file.Writer
 	pages pageWriter
 	sums  checksums
+	// blooms is the bytes of the bloom filters, which stand in the tail.
+	blooms int64
 }
 
 // countingWriter counts what is written and sums it up. Once hold is set it keeps what is written: the tail of the file,
@@ -53,67 +56,73 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 }
 
 // init starts a file. Nothing is written before the first row group.
-func (w *encoder) init(f vfs.File) error {
+func (w *encoder) init(f vfs.File) {
 	w.sink.w = bufio.NewWriterSize(f, 256<<10)
 	n := len(w.o.Schema.Columns)
 	w.types = make([]*colType, n, n+2)
-	w.nan, w.isKey = make([]bool, n+2), make([]bool, n+2)
+	w.nan, w.isKey, w.plans = make([]bool, n), make([]bool, n), make([]plan, n)
 	for i := range w.types {
 		w.types[i] = newColType(&w.o.Schema.Columns[i])
 		w.isKey[i] = w.o.Schema.IsKey(i)
 	}
 	seq, op := hiddenTypes()
 	w.types = append(w.types, seq, op)
-	for _, i := range w.o.NaNColumns {
-		if i < 0 || i >= n {
-			return base.Errorf(base.CodeInvalidArgument, "%s: NaN column %d is not in 0..%d", w.path, i, n-1)
-		}
-		w.nan[i] = true
-	}
-	return nil
 }
 
-// rowGroup writes the rows gathered.
+// size returns what the row groups written so far take in the file, with their part of the tail as far as that is large.
+func (w *encoder) size() int64 { return w.sink.n + w.blooms }
+
+// nanColumns returns the columns in which a NaN was seen.
+func (w *encoder) nanColumns() []int {
+	var out []int
+	for i, seen := range w.nan {
+		if seen {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// rowGroup writes the rows gathered. Every row group gets dictionaries, encodings and bloom filters by its own rows:
+// those of a compaction's output may have nothing in common.
 func (w *encoder) rowGroup(g *group) error {
 	cols := g.builder.Columns()
 	return guardWrite(w.path, func() error {
-		if w.pq == nil {
-			if err := w.open(cols); err != nil {
+		for i := range cols.Cols {
+			var err error
+			if w.plans[i], err = planColumn(w.types[i], &cols.Cols[i], cols.N, w.isKey[i], w.o.codec()); err != nil {
 				return err
 			}
 		}
+		props := parquet.NewWriterProperties(w.properties()...)
+		if w.pq == nil {
+			w.props = props
+			if err := w.open(); err != nil {
+				return err
+			}
+		}
+		*w.props = *props // the library looks each row group's up here
 		return w.write(g, cols)
 	})
 }
 
-// open starts the file: the first row group decides on dictionaries.
-func (w *encoder) open(cols *row.Columns) error {
-	codec := w.o.codec()
+// properties says how a row group is written.
+func (w *encoder) properties() []parquet.WriterProperty {
 	props := []parquet.WriterProperty{
 		parquet.WithCreatedBy("merutable"), parquet.WithVersion(parquet.V2_LATEST), parquet.WithDataPageVersion(parquet.DataPageV1),
-		parquet.WithCompression(codec), parquet.WithAllocator(memory.DefaultAllocator),
+		parquet.WithCompression(w.o.codec()), parquet.WithAllocator(memory.DefaultAllocator),
 		// Pages end where pageWriter says, not by the library's own count of bytes.
 		parquet.WithDataPageSize(1 << 40), parquet.WithBatchSize(1 << 30),
 		parquet.WithDictionaryDefault(false), parquet.WithDictionaryPageSizeLimit(maxDictionaryBytes),
 		parquet.WithPageIndexEnabled(true), parquet.WithStats(true), parquet.WithMaxStatsSize(maxBoundBytes),
 		parquet.WithBloomFilterFPP(bloomFPP), parquet.WithMaxBloomFilterBytes(16 << 20),
 	}
-	fields := make(schema.FieldList, 0, len(w.types))
 	for i, t := range w.types {
-		node, err := t.node()
-		if err != nil {
-			return err
-		}
-		fields = append(fields, node)
 		if !t.bounds {
 			props = append(props, parquet.WithStatsFor(t.name, false))
 		}
-		if i < len(cols.Cols) {
-			p, err := planColumn(t, &cols.Cols[i], cols.N, w.isKey[i], codec)
-			if err != nil {
-				return err
-			}
-			w.plans = append(w.plans, p)
+		if i < len(w.plans) {
+			p := &w.plans[i]
 			if w.isKey[i] && t.bloom {
 				props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(p.distinct)))
 			}
@@ -122,15 +131,27 @@ func (w *encoder) open(cols *row.Columns) error {
 		}
 	}
 	// Sequence numbers ascend or come from a small range; operations are nearly always the same.
-	props = append(props, parquet.WithEncodingFor(base.SeqColumn, parquet.Encodings.DeltaBinaryPacked),
+	return append(props, parquet.WithEncodingFor(base.SeqColumn, parquet.Encodings.DeltaBinaryPacked),
 		parquet.WithCompressionFor(base.SeqColumn, compress.Codecs.Uncompressed),
 		parquet.WithDictionaryFor(base.OpColumn, true), parquet.WithCompressionFor(base.OpColumn, compress.Codecs.Uncompressed),
 		parquet.WithSortingColumns(w.sorting()))
+}
+
+// open starts the file.
+func (w *encoder) open() error {
+	fields := make(schema.FieldList, 0, len(w.types))
+	for _, t := range w.types {
+		node, err := t.node()
+		if err != nil {
+			return err
+		}
+		fields = append(fields, node)
+	}
 	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
 	if err != nil {
 		return err
 	}
-	w.pq, err = file.NewParquetWriterWithError(&w.sink, root, file.WithWriterProps(parquet.NewWriterProperties(props...)))
+	w.pq, err = file.NewParquetWriterWithError(&w.sink, root, file.WithWriterProps(w.props))
 	return err
 }
 
@@ -163,7 +184,10 @@ func (w *encoder) write(g *group, cols *row.Columns) error {
 		case 1:
 			err = w.pages.writeOps(cw, cols.Ops)
 		default:
-			err = w.pages.write(cw, t, &cols.Cols[i], cols.N, w.shape(i, g.blocks))
+			if bf := cw.GetBloomFilter(); bf != nil {
+				w.blooms += bf.Size()
+			}
+			err = w.pages.write(cw, t, &cols.Cols[i], cols.N, w.shape(i, &cols.Cols[i], g.blocks))
 		}
 		if err != nil {
 			return base.Wrapf(codeOr(err, base.CodeParquet), err, "column %q", t.name)
@@ -177,8 +201,9 @@ func (w *encoder) write(g *group, cols *row.Columns) error {
 	return nil
 }
 
-func (w *encoder) shape(column int, blocks []int) pageShape {
-	s := pageShape{bytes: w.o.PageBytes, noBounds: w.nan[column]}
+func (w *encoder) shape(column int, col *row.Column, blocks []int) pageShape {
+	s := pageShape{bytes: w.o.PageBytes, noBounds: holdsNaN(w.types[column], col)}
+	w.nan[column] = w.nan[column] || s.noBounds
 	if w.isKey[column] {
 		s.starts = blocks
 	}

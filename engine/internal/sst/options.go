@@ -30,6 +30,8 @@ const (
 	maxBoundBytes = 256
 	// bloomFPP makes filters of 8.5 bits a key for a full row group, the closest power of two.
 	bloomFPP = 0.02
+	// bloomBits is about how many bits a key takes in a filter, for estimates.
+	bloomBits = 10
 )
 
 // WriterOptions say how a file is written. The zero value of everything but Schema works.
@@ -38,9 +40,6 @@ type WriterOptions struct {
 	Schema *base.Schema
 	// Level is the level of the tree that the file is for: level 0 is compressed fast, the others well.
 	Level int
-	// NaNColumns are columns of the schema whose rows hold a NaN. They get no bounds, which leave NaN out and would make
-	// readers skip rows. The writer also looks for itself, row group by row group.
-	NaNColumns []int
 	// RowGroupRows is how many rows a row group has at most. The default value is 122880.
 	RowGroupRows int
 	// RowGroupBytes is about how many bytes of rows a row group has at most: it bounds the writer's memory. The default

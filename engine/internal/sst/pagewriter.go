@@ -21,7 +21,7 @@ type pageShape struct {
 	starts []int
 	// rows is how many rows a page has, for columns with a dictionary; 0: pages end by bytes.
 	rows int
-	// noBounds: the column is known to hold a NaN.
+	// noBounds: the column holds a NaN in this row group.
 	noBounds bool
 }
 
@@ -47,7 +47,6 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 	if !ok {
 		return base.Errorf(base.CodeParquet, "unknown column writer %T", cw)
 	}
-	noBounds := shape.noBounds || holdsNaN(t, col)
 	if bf := cw.GetBloomFilter(); bf != nil {
 		addEqualFloats(bf, t, col)
 	}
@@ -64,7 +63,7 @@ func (p *pageWriter) write(cw file.ColumnChunkWriter, t *colType, col *row.Colum
 		if err := p.writePage(cw, t, col, from, to); err != nil {
 			return err
 		}
-		if stats := cw.PageStatistics(); noBounds && stats != nil {
+		if stats := cw.PageStatistics(); shape.noBounds && stats != nil {
 			// Bounds leave NaN out: without this the page's and the chunk's would be too narrow.
 			nulls, values := stats.NullCount(), stats.NumValues()
 			stats.Reset()

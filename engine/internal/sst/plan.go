@@ -11,12 +11,13 @@ import (
 	"github.com/merutable/merutable/engine/internal/row"
 )
 
-// plan says how a column is encoded. It is made from a sample of the first row group and holds for the whole file.
+// plan says how a column of a row group is encoded. It is made from a sample of the rows.
 type plan struct {
 	dictionary bool
 	distinct   int // about how many distinct values a row group has, for the size of the bloom filter
 	encoding   parquet.Encoding
 	codec      compress.Compression
+	stored     int // about how many bytes the column takes in the file
 }
 
 // Sizes of samples: values spread over the row group for the question whether they repeat, and neighbours for the
@@ -34,7 +35,7 @@ const (
 	keepPlain      = 0.8 // of the packed size
 )
 
-// planColumn decides for a column of the table, of which the first row group has n rows.
+// planColumn decides for a column of the table, of which the row group has n rows.
 func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.Compression) (plan, error) {
 	p := plan{encoding: parquet.Encodings.Plain, codec: codec, distinct: n}
 	integer := t.physical == parquet.Types.Int32 || t.physical == parquet.Types.Int64
@@ -47,25 +48,37 @@ func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.C
 			if size <= smallDictionaryBytes {
 				p.codec = compress.Codecs.Uncompressed
 			}
+			p.stored = size + n*bits.Len(uint(max(distinct-1, 0)))/8
 			return p, nil
 		}
 	}
 	page := sampledPage(t, col, n)
-	plain, err := compressedSize(codec, page)
+	compressed, err := compressedSize(codec, page)
 	if err != nil {
 		return p, err
 	}
+	size := compressed
 	// Differences only where every page has values: the library's encoder fails on a page of NULLs behind another one.
+	packed := 0
 	if integer && !t.nullable {
-		if packed := packedSize(page, t.width); plain == 0 || float64(plain) > keepPlain*float64(packed) {
-			p.encoding, p.codec = parquet.Encodings.DeltaBinaryPacked, compress.Codecs.Uncompressed
-			return p, nil
-		}
+		packed = packedSize(page, t.width)
 	}
-	if float64(plain) > keepCompressed*float64(len(page)) {
-		p.codec = compress.Codecs.Uncompressed
+	switch {
+	case integer && !t.nullable && (compressed == 0 || float64(compressed) > keepPlain*float64(packed)):
+		p.encoding, p.codec, size = parquet.Encodings.DeltaBinaryPacked, compress.Codecs.Uncompressed, packed
+	case float64(compressed) > keepCompressed*float64(len(page)):
+		p.codec, size = compress.Codecs.Uncompressed, len(page)
 	}
+	p.stored = int(float64(plainBytes(t, col, n)) * float64(size) / float64(max(len(page), 1)))
 	return p, nil
+}
+
+// plainBytes returns about what plain pages of the column hold.
+func plainBytes(t *colType, col *row.Column, n int) int {
+	if t.size > 0 {
+		return n * max(t.width, 1)
+	}
+	return len(col.Data) + 4*n
 }
 
 const (
@@ -88,7 +101,7 @@ func repeating(t *colType, col *row.Column, n int) (distinct, size int, repeats 
 		}
 		return len(t.typ.Labels), size, true
 	}
-	seen := make(map[string]struct{}, spreadRows)
+	seen := map[string]struct{}{}
 	step := max(1, n/spreadRows)
 	sampled := 0
 	for i := 0; i < n; i += step {

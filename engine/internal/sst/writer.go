@@ -31,184 +31,262 @@ type FileInfo struct {
 	SeqMin, SeqMax base.Seq
 	// Tombstones holds the positions of the rows that are deletions; nil where there are none.
 	Tombstones *roaring.Bitmap
+	// NaNColumns are the columns of the schema that hold a NaN somewhere, ascending. The row groups that hold one have
+	// no bounds of the column, so nobody may make bounds of the file from those of the others.
+	NaNColumns []int
 }
 
-// Write writes the rows of src to a new file and syncs it; the directory entry is the caller's to sync. It streams row
-// group by row group. On any error the file is removed. No rows give CodeInvalidArgument: there are no empty files.
+// Write writes the rows of src to a new file and syncs it; the directory entry is the caller's to sync. On any error the
+// file is removed. No rows give CodeInvalidArgument: there are no empty files.
 func Write(fs vfs.FS, path string, o WriterOptions, src RowSource) (FileInfo, error) {
-	o = o.withDefaults()
-	f, err := fs.Create(path)
+	w, err := NewWriter(fs, path, o)
 	if err != nil {
 		return FileInfo{}, err
-	}
-	w := &writer{path: path, o: o, enc: encoder{path: path, o: o}}
-	w.open = w.newGroup()
-	err = w.run(f, src)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		_ = fs.Remove(path) // the first error is the one to report; a file that stays is an orphan that open sweeps
-		return FileInfo{}, err
-	}
-	return w.info, nil
-}
-
-// writer gathers rows into row groups and gives each full one to the encoder, which works beside it: while one row group
-// is written, the next one is gathered.
-type writer struct {
-	path  string
-	o     WriterOptions
-	enc   encoder
-	index keyIndexBuilder
-	info  FileInfo
-	last  []byte // the last key
-
-	open       *group // being gathered
-	blockBytes int    // of the keys of its last block
-	spare      *group
-	work       chan *group // to the goroutine that encodes, once there is one
-	done       chan encoded
-	busy       bool // a row group is being encoded
-}
-
-// group is the rows of a row group and the starts of its blocks of the key index.
-type group struct {
-	builder *row.Builder
-	blocks  []int
-}
-
-type encoded struct {
-	g   *group
-	err error
-}
-
-func (w *writer) newGroup() *group { return &group{builder: row.NewBuilder(w.o.Schema, nil)} }
-
-func (w *writer) run(f vfs.File, src RowSource) error {
-	defer w.stop()
-	if err := w.enc.init(f); err != nil {
-		return err
 	}
 	for src.Next() {
-		if b := w.open.builder; b.Len() >= w.o.RowGroupRows || b.Bytes() >= w.o.RowGroupBytes {
-			if err := w.handOver(); err != nil {
-				return err
-			}
-		}
-		if err := w.add(src); err != nil {
-			return err
+		if err := w.appendRow(src); err != nil {
+			w.Abort()
+			return FileInfo{}, err
 		}
 	}
 	if err := src.Err(); err != nil {
-		return err
+		w.Abort()
+		return FileInfo{}, err
 	}
-	if err := w.wait(); err != nil {
-		return err
-	}
-	w.info.Rows += int64(w.open.builder.Len())
-	if w.info.Rows == 0 {
-		return base.Errorf(base.CodeInvalidArgument, "%s: a data file without rows is not written", w.path)
-	}
-	// The last row group needs no goroutine, and most files of level 0 have few.
-	if err := w.enc.rowGroup(w.open); err != nil {
-		return err
-	}
-	w.info.KeyMax = bytes.Clone(w.last)
-	size, err := w.enc.finish(w.index.finish(w.info.Rows, w.last))
-	w.info.Size = size
-	return err
+	return w.Finish()
 }
 
-// handOver gives the full row group to the encoder, once it is done with the one before.
-func (w *writer) handOver() error {
-	if err := w.wait(); err != nil {
+// Writer writes one data file, row group by row group: while one is encoded, on a goroutine of the writer's, the next one
+// is gathered. So it holds two row groups in memory, whatever the size of the file. A Writer is for one goroutine at a
+// time, and ends with Finish or Abort.
+type Writer struct {
+	fs      vfs.FS
+	file    vfs.File
+	path    string
+	o       WriterOptions
+	enc     encoder
+	index   keyIndexBuilder
+	info    FileInfo
+	lastKey []byte
+	key     []byte // of the row at hand
+	// fixedBytes is what the values of fixed size of a row take, varCols are the other columns.
+	fixedBytes int
+	varCols    []int
+	groups     groups
+	// err is the first error. Nothing works after it but Finish, which returns it, and Abort.
+	err    error
+	closed bool
+}
+
+// NewWriter creates a file and its writer.
+func NewWriter(fs vfs.FS, path string, o WriterOptions) (*Writer, error) {
+	o = o.withDefaults()
+	w := &Writer{fs: fs, path: path, o: o, enc: encoder{path: path, o: o}}
+	f, err := fs.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	w.file = f
+	w.enc.init(f)
+	w.groups.init(&w.enc)
+	for i, c := range o.Schema.Columns {
+		if c.Type.IsVariable() {
+			w.varCols = append(w.varCols, i)
+		}
+		w.fixedBytes += c.Type.FixedSize()
+	}
+	return w, nil
+}
+
+// Rows returns how many rows were taken.
+func (w *Writer) Rows() int64 { return w.info.Rows }
+
+// Append adds rows from to to-1 of cols, which it copies. cols has all columns of the schema in order, with valid values
+// as a data file or row.FromArrow yields them, and sequence numbers, unless the file inherits them; without operations all
+// rows are puts. Keys must ascend, within a call and from call to call, or CodeInvalidArgument is returned. After an
+// error the file cannot be finished.
+func (w *Writer) Append(cols *row.Columns, from, to int) error {
+	if err := w.usable(); err != nil {
 		return err
 	}
-	w.info.Rows += int64(w.open.builder.Len())
-	if w.work == nil {
-		w.work, w.done = make(chan *group), make(chan encoded, 1)
-		go func() {
-			for g := range w.work {
-				w.done <- encoded{g: g, err: w.enc.rowGroup(g)}
+	w.err = w.append(cols, from, to)
+	return w.err
+}
+
+func (w *Writer) usable() error {
+	if w.err == nil && w.closed {
+		return base.Errorf(base.CodeClosed, "%s: the writer is closed", w.path)
+	}
+	return w.err
+}
+
+func (w *Writer) append(cols *row.Columns, from, to int) error {
+	if err := w.check(cols, from, to); err != nil {
+		return err
+	}
+	for {
+		n, err := w.admit(cols, from, to)
+		if err != nil {
+			return err
+		}
+		b := w.groups.open.builder
+		b.AppendRange(cols, from, from+n)
+		if w.o.InheritSeq {
+			clear(b.Columns().Seqs[b.Len()-n:])
+		}
+		if from += n; from == to {
+			return nil
+		}
+		if err := w.groups.next(); err != nil {
+			return err
+		}
+	}
+}
+
+// admit takes note of the rows that still belong into the open row group and returns how many.
+func (w *Writer) admit(cols *row.Columns, from, to int) (int, error) {
+	for i := from; i < to; i++ {
+		size := w.rowBytes(cols, i)
+		if w.groups.full(size) {
+			return i - from, nil
+		}
+		w.key = cols.AppendKey(w.key[:0], w.o.Schema.PrimaryKey, i)
+		seq, op := base.Seq(0), base.OpPut
+		if cols.Seqs != nil {
+			seq = cols.Seqs[i]
+		}
+		if cols.Ops != nil {
+			op = cols.Ops[i]
+		}
+		if err := w.note(w.key, seq, op, size); err != nil {
+			return 0, err
+		}
+	}
+	return to - from, nil
+}
+
+// rowBytes returns how many bytes a row's values take.
+func (w *Writer) rowBytes(cols *row.Columns, i int) int {
+	n := w.fixedBytes
+	for _, c := range w.varCols {
+		o := cols.Cols[c].Offsets
+		n += int(o[i+1] - o[i])
+	}
+	return n
+}
+
+func (w *Writer) check(cols *row.Columns, from, to int) error {
+	switch {
+	case from < 0 || to > cols.N || from > to:
+		return base.Errorf(base.CodeInvalidArgument, "%s: rows %d to %d of a batch of %d", w.path, from, to, cols.N)
+	case len(cols.Cols) != len(w.o.Schema.Columns):
+		return base.Errorf(base.CodeInvalidArgument, "%s: a batch of %d columns, the table has %d", w.path, len(cols.Cols), len(w.o.Schema.Columns))
+	case cols.Seqs == nil && !w.o.InheritSeq:
+		return base.Errorf(base.CodeInvalidArgument, "%s: a batch without sequence numbers", w.path)
+	}
+	return nil
+}
+
+// appendRow adds the row at which src stands.
+func (w *Writer) appendRow(src RowSource) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	w.err = func() error {
+		key, seq, op, rec := src.Key(), src.Seq(), src.Op(), src.Value()
+		if w.groups.full(len(rec)) {
+			if err := w.groups.next(); err != nil {
+				return err
 			}
-		}()
-	}
-	w.work <- w.open
-	w.busy = true
-	if w.open, w.spare = w.spare, nil; w.open == nil {
-		w.open = w.newGroup()
-	}
-	return nil
-}
-
-// wait waits for the row group that is being encoded.
-func (w *writer) wait() error {
-	if !w.busy {
+		}
+		if err := w.note(key, seq, op, len(rec)); err != nil {
+			return err
+		}
+		if w.o.InheritSeq {
+			seq = 0
+		}
+		if op == base.OpDelete {
+			return w.groups.open.builder.AppendTombstoneKey(key, seq)
+		}
+		w.groups.open.builder.AppendRecord(rec, seq, op)
 		return nil
-	}
-	w.busy = false
-	e := <-w.done
-	if e.err != nil {
-		return e.err
-	}
-	e.g.builder.Reset()
-	e.g.blocks = e.g.blocks[:0]
-	w.spare = e.g
-	return nil
-}
-
-// stop ends the goroutine: nothing writes to the file after it.
-func (w *writer) stop() {
-	_ = w.wait() // an error that counted was returned before
-	if w.work != nil {
-		close(w.work)
-	}
+	}()
+	return w.err
 }
 
 // maxFileRows keeps positions inside the 32 bits of a deletion vector.
 const maxFileRows = 1<<32 - 1
 
-// add takes one row.
-func (w *writer) add(src RowSource) error {
-	key, seq, op := src.Key(), src.Seq(), src.Op()
-	pos := w.info.Rows + int64(w.open.builder.Len())
+// note takes note of the next row, whose values are added to the open row group thereafter.
+func (w *Writer) note(key []byte, seq base.Seq, op base.Op, size int) error {
+	pos := w.info.Rows
 	if pos >= maxFileRows {
 		return base.Errorf(base.CodeInvalidArgument, "%s: more than %d rows in one file", w.path, int64(maxFileRows))
 	}
 	if pos == 0 {
 		w.info.KeyMin = bytes.Clone(key)
 		w.info.SeqMin, w.info.SeqMax = seq, seq
-	} else if bytes.Compare(w.last, key) >= 0 {
+	} else if bytes.Compare(w.lastKey, key) >= 0 {
 		return base.Errorf(base.CodeInvalidArgument, "%s: the key of row %d is not above the one before it", w.path, pos)
 	}
 	w.info.SeqMin, w.info.SeqMax = min(w.info.SeqMin, seq), max(w.info.SeqMax, seq)
-	w.last = append(w.last[:0], key...)
-	w.cutBlock(pos, key)
-	if w.o.InheritSeq {
-		seq = 0
+	w.lastKey = append(w.lastKey[:0], key...)
+	if w.groups.open.add(len(key), size, w.o.KeyBlockRows) {
+		w.index.add(pos, key)
 	}
 	if op == base.OpDelete {
 		if w.info.Tombstones == nil {
 			w.info.Tombstones = roaring.New()
 		}
 		w.info.Tombstones.Add(uint32(pos))
-		return w.open.builder.AppendTombstoneKey(key, seq)
 	}
-	w.open.builder.AppendRecord(src.Value(), seq, op)
+	w.info.Rows++
 	return nil
 }
 
-// cutBlock starts a block of the key index where the open one is full, or with the row group's first row.
-func (w *writer) cutBlock(pos int64, key []byte) {
-	n := w.open.builder.Len()
-	if n == 0 || n-w.open.blocks[len(w.open.blocks)-1] >= w.o.KeyBlockRows || w.blockBytes >= maxKeyBlockBytes {
-		w.index.add(pos, key)
-		w.open.blocks = append(w.open.blocks, n)
-		w.blockBytes = 0
+// Finish writes what is left, the footer, syncs and closes the file and describes it; the directory entry is the
+// caller's to sync. On an error the file is removed. A file without rows is one.
+func (w *Writer) Finish() (FileInfo, error) {
+	if err := w.usable(); err != nil {
+		w.Abort()
+		return FileInfo{}, err
 	}
-	w.blockBytes += len(key)
+	if w.err = w.finish(); w.err != nil {
+		w.Abort()
+		return FileInfo{}, w.err
+	}
+	w.closed = true
+	if w.err = w.file.Close(); w.err != nil {
+		_ = w.fs.Remove(w.path) // as in Abort
+		return FileInfo{}, w.err
+	}
+	return w.info, nil
+}
+
+func (w *Writer) finish() error {
+	if w.info.Rows == 0 {
+		return base.Errorf(base.CodeInvalidArgument, "%s: a data file without rows is not written", w.path)
+	}
+	if err := w.groups.finish(); err != nil {
+		return err
+	}
+	w.info.KeyMax = bytes.Clone(w.lastKey)
+	w.info.NaNColumns = w.enc.nanColumns()
+	size, err := w.enc.finish(w.index.finish(w.info.Rows, w.lastKey))
+	if err != nil {
+		return err
+	}
+	w.info.Size = size
+	return w.file.Sync()
+}
+
+// Abort gives the file up: it is closed and removed. After Finish, and when called again, it does nothing.
+func (w *Writer) Abort() {
+	if w.closed {
+		return
+	}
+	w.closed = true
+	w.groups.stop()
+	_ = w.file.Close()
+	_ = w.fs.Remove(w.path) // the first error is the one to report; a file that stays is an orphan that open sweeps
 }
