@@ -94,7 +94,7 @@ func (c *core) retireManifests() (oldest int64, err error) {
 	cutoff := c.now().Add(-max(c.opts.GCGrace, 0)).UnixMilli()
 	supersededAt := int64(1<<63 - 1)
 	kept := len(versions)
-	for kept > 0 && (len(versions)-kept <= c.opts.RetainVersions || supersededAt >= cutoff) {
+	for kept > 0 && (len(versions)-kept <= c.opts.RetainVersions || supersededAt > cutoff) {
 		v := versions[kept-1]
 		if err := c.knowManifest(s, v); err != nil {
 			return 0, err
