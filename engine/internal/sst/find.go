@@ -101,7 +101,7 @@ func (r *Reader) page(column int, pos int64) (*page, error) {
 		return nil, err // the reader is in an unknown state: it does not go back
 	}
 	waiting.Put(cr)
-	r.stats.pages.Add(1)
+	r.stats.Pages.Add(1)
 	r.cache.put(key, p, p.bytes())
 	return p, nil
 }
@@ -189,8 +189,9 @@ func (r *Reader) Find(key []byte) (pos int64, found bool, err error) {
 			return nil
 		}
 		// Without a cache the filter would be read for each key, which takes longer than the page.
+		var held filters
 		if r.cache.enabled() {
-			may, err := r.mayContain(b, key, &filters{})
+			may, err := r.mayContain(b, key, &held)
 			if err != nil || !may {
 				return err
 			}
@@ -201,6 +202,7 @@ func (r *Reader) Find(key []byte) (pos int64, found bool, err error) {
 		}
 		i, exact := block.seek(key, 0)
 		pos, found = block.first+int64(i), exact
+		r.countFound(&held, found)
 		return nil
 	})
 	if err != nil || !found {
@@ -229,7 +231,9 @@ func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64)
 				}
 				block, at = nil, 0
 			}
+			var exact, asked bool
 			if block == nil {
+				asked = true
 				may, err := r.mayContain(b, key, &held)
 				if err != nil {
 					return err
@@ -241,8 +245,11 @@ func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64)
 					return err
 				}
 			}
-			var exact bool
-			if at, exact = block.seek(key, at); exact {
+			at, exact = block.seek(key, at)
+			if asked {
+				r.countFound(&held, exact)
+			}
+			if exact {
 				if hitErr = hit(i, block.first+int64(at)); hitErr != nil {
 					return nil
 				}
@@ -259,21 +266,34 @@ func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64)
 type filters struct {
 	group int // number plus one
 	byKey []metadata.BloomFilter
+	space [2]metadata.BloomFilter // of byKey, for most keys
+	any   bool                    // some key column has a filter
+}
+
+// countFound counts what became of a key that the filters let pass.
+func (r *Reader) countFound(held *filters, found bool) {
+	if held.any && !found {
+		r.stats.FalsePositives.Add(1)
+	}
 }
 
 // mayContain asks the bloom filters of the key columns whether the row group of a block may hold the key.
 func (r *Reader) mayContain(block int, key []byte, held *filters) (bool, error) {
 	if g := r.group(r.index.rows[block]); held.group != g+1 {
-		held.group, held.byKey = g+1, held.byKey[:0]
+		held.group, held.byKey, held.any = g+1, held.space[:0], false
 		for _, k := range r.keyCols {
 			bf, err := r.bloom(g, &r.columns[k])
 			if err != nil {
 				return false, err
 			}
 			held.byKey = append(held.byKey, bf)
+			held.any = held.any || bf != nil
 		}
 	}
-	r.stats.probes.Add(1)
+	if !held.any {
+		return true, nil
+	}
+	r.stats.Probes.Add(1)
 	var storage, value [64]byte
 	rest := key
 	for i, k := range r.keyCols {
@@ -292,7 +312,7 @@ func (r *Reader) mayContain(block int, key []byte, held *filters) (bool, error) 
 			v = c.appendPage(value[:0], v)
 		}
 		if !bf.CheckHash(bf.Hasher().Sum64(v)) {
-			r.stats.negatives.Add(1)
+			r.stats.Negatives.Add(1)
 			return false, nil
 		}
 	}

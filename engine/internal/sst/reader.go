@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/row"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -28,6 +29,7 @@ const (
 type ReaderStats struct {
 	PagesRead, BytesRead         int64
 	BloomProbes, BloomNegatives  int64
+	BloomFalsePositives          int64
 	RowGroups, Rows, MemoryBytes int64
 }
 
@@ -54,15 +56,17 @@ type Reader struct {
 	// footerBytes and tailSum are for Verify: see footer.go.
 	footerBytes int64
 	tailSum     uint32
-	stats       struct{ pages, bytes, probes, negatives atomic.Int64 }
+	stats       *Counters
+	rowReaders  sync.Pool
 }
 
 // fileColumn is a column of the table in this file.
 type fileColumn struct {
 	*colType
-	ordinal  int    // among the file's columns; -1: the file is older than the column
-	optional bool   // in the file
-	absent   []byte // what the rows of an older file have, in storage form; nil: NULL
+	ordinal  int        // among the file's columns; -1: the file is older than the column
+	optional bool       // in the file
+	absent   []byte     // what the rows of an older file have, in storage form; nil: NULL
+	one      row.Column // a row of that
 }
 
 // rowGroup is one row group: its first row in the file and the library's handle.
@@ -89,7 +93,7 @@ func Open(fs vfs.FS, path string, size int64, schema *base.Schema, cache *Cache)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{path: path, id: readerIDs.Add(1), file: f, size: size, schema: schema, cache: cache, keyCols: schema.PrimaryKey}
+	r := &Reader{path: path, id: readerIDs.Add(1), file: f, size: size, schema: schema, cache: cache, keyCols: schema.PrimaryKey, stats: new(Counters)}
 	for i := range r.keyCols {
 		r.keyPlaces = append(r.keyPlaces, i)
 	}
@@ -132,7 +136,7 @@ type countingReader struct{ r *Reader }
 
 func (c countingReader) ReadAt(p []byte, off int64) (int, error) {
 	n, err := c.r.file.ReadAt(p, off)
-	c.r.stats.bytes.Add(int64(n))
+	c.r.stats.Bytes.Add(int64(n))
 	return n, err
 }
 
@@ -151,7 +155,7 @@ func (r *Reader) readFooter() error {
 	if err != nil {
 		return err
 	}
-	r.stats.bytes.Add(int64(len(footer)))
+	r.stats.Bytes.Add(int64(len(footer)))
 	meta, err := metadata.NewFileMetaData(footer, nil)
 	if err != nil {
 		return err
@@ -231,8 +235,9 @@ func (r *Reader) mapColumns() error {
 			if t.size > 0 && col.InitialDefault != nil && len(col.InitialDefault) != t.size {
 				return base.Errorf(base.CodeSchemaMismatch, "column %q has an initial default of %d bytes, not %d", t.name, len(col.InitialDefault), t.size)
 			}
-			r.columns = append(r.columns, fileColumn{colType: t, ordinal: -1, absent: col.InitialDefault})
-			return nil
+			c := fileColumn{colType: t, ordinal: -1, absent: col.InitialDefault, one: newColumn(t.typ)}
+			r.columns = append(r.columns, c)
+			return r.columns[len(r.columns)-1].fill(&r.columns[len(r.columns)-1].one, 0, 1)
 		}
 		d := fileSchema.Column(ordinal)
 		if err := t.matches(d); err != nil {
@@ -298,8 +303,9 @@ func (r *Reader) KeyRange() (first, last []byte) { return r.index.key(0), r.inde
 // Stats returns the counters.
 func (r *Reader) Stats() ReaderStats {
 	return ReaderStats{
-		PagesRead: r.stats.pages.Load(), BytesRead: r.stats.bytes.Load(), BloomProbes: r.stats.probes.Load(),
-		BloomNegatives: r.stats.negatives.Load(), RowGroups: int64(len(r.groups)), Rows: r.rows, MemoryBytes: int64(r.index.bytes()),
+		PagesRead: r.stats.Pages.Load(), BytesRead: r.stats.Bytes.Load(), BloomProbes: r.stats.Probes.Load(),
+		BloomNegatives: r.stats.Negatives.Load(), BloomFalsePositives: r.stats.FalsePositives.Load(),
+		RowGroups: int64(len(r.groups)), Rows: r.rows, MemoryBytes: int64(r.index.bytes()),
 	}
 }
 
