@@ -27,7 +27,9 @@ type core struct {
 	readOnly bool
 	store    manifest.Store
 	cache    *sst.Cache
+	rows     *rowCache
 	stats    counters
+	reads    readCounters
 	dirLock  interface{ Close() error }
 
 	// writeMu is held by whoever assigns sequence numbers or changes log, active or table.

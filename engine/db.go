@@ -140,12 +140,7 @@ func (db *DB) NewWrite() (*Write, error) {
 
 // Get looks a key up, given in key order, in the newest state.
 func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
-	s, err := db.Snapshot()
-	if err != nil {
-		return nil, false, err
-	}
-	defer s.Close()
-	cols, found, err := s.Get(key)
+	cols, found, err := db.GetColumns(key)
 	if err != nil || !found {
 		return nil, false, err
 	}

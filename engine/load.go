@@ -125,7 +125,7 @@ func (l *load) markSuperseded(f *liveFile, dead *roaring.Bitmap) error {
 func (c *core) uncommitted(meta *manifest.File) *liveFile {
 	return &liveFile{
 		meta:     meta,
-		dataFile: &dataFile{fs: c.fs, path: c.fs.Join(c.dir, meta.Path), rel: meta.Path, size: meta.Size, cache: c.cache},
+		dataFile: c.newDataFile(meta.Path, meta.Size),
 	}
 }
 

@@ -27,7 +27,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 	}
 	c = &core{
 		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
-		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes),
+		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes),
 		flushWork: make(chan struct{}, 1), stop: make(chan struct{}), now: time.Now,
 	}
 	c.flushDone.L = &c.mu

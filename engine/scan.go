@@ -201,7 +201,7 @@ func (it *RowIter) addMemory(s *Snapshot, r keyRange) {
 
 func (it *RowIter) addFile(s *Snapshot, i int, r keyRange) error {
 	f := s.state.files[i]
-	skip, err := s.hidden(i)
+	skip, err := s.hidden(i, s.deletesOf(i))
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/memtable"
-	"github.com/merutable/merutable/engine/internal/row"
 )
 
 // Snapshot is what a reader sees: data files minus deletion vectors, plus the rows that are only in memory. It stays
@@ -21,8 +19,7 @@ type Snapshot struct {
 
 	mu      sync.Mutex
 	closed  bool
-	deletes []*deletedRows // by file, filled at first use
-	memory  int            // live rows in memory, -1 until counted
+	deletes []deletedRows // by file, filled at first use; nil before the first one
 }
 
 type deletedRows struct {
@@ -55,12 +52,9 @@ func (c *core) acquire() (*Snapshot, error) {
 		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
 	}
 	s.ref()
-	snap := &Snapshot{state: s, seq: c.visible, visible: make([]int, len(s.mems)), deletes: make([]*deletedRows, len(s.files)), memory: -1}
+	snap := &Snapshot{state: s, seq: c.visible, visible: make([]int, len(s.mems))}
 	for i, e := range s.mems {
 		snap.visible[i] = e.visible
-	}
-	for i := range snap.deletes {
-		snap.deletes[i] = new(deletedRows)
 	}
 	return snap, nil
 }
@@ -118,21 +112,29 @@ func (s *Snapshot) Files() []FileInfo {
 // Deletes returns the positions of the rows of file i that the snapshot does not show, ascending: those of its deletion
 // vector and those that rows in memory supersede. The slice belongs to the snapshot.
 func (s *Snapshot) Deletes(i int) ([]uint32, error) {
-	if i < 0 || i >= len(s.deletes) {
-		return nil, base.Errorf(base.CodeInvalidArgument, "file %d of %d", i, len(s.deletes))
+	if i < 0 || i >= len(s.state.files) {
+		return nil, base.Errorf(base.CodeInvalidArgument, "file %d of %d", i, len(s.state.files))
 	}
-	bm, err := s.hidden(i)
+	d := s.deletesOf(i)
+	bm, err := s.hidden(i, d)
 	if err != nil {
 		return nil, err
 	}
-	d := s.deletes[i]
 	d.list.Do(func() { d.rows = bm.ToArray() })
 	return d.rows, nil
 }
 
+func (s *Snapshot) deletesOf(i int) *deletedRows {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deletes == nil {
+		s.deletes = make([]deletedRows, len(s.state.files))
+	}
+	return &s.deletes[i]
+}
+
 // hidden returns the bitmap behind [Snapshot.Deletes]; it is shared. An error is not kept: asking again tries again.
-func (s *Snapshot) hidden(i int) (*roaring.Bitmap, error) {
-	d := s.deletes[i]
+func (s *Snapshot) hidden(i int, d *deletedRows) (*roaring.Bitmap, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.bitmap != nil {
@@ -179,72 +181,6 @@ func (s *Snapshot) findHidden(i int) (*roaring.Bitmap, error) {
 		}
 	}
 	return all, nil
-}
-
-// Get looks a key up, given in key order. It returns one row with all columns.
-func (s *Snapshot) Get(key []Value) (*Columns, bool, error) {
-	t := s.state.table
-	k, err := encodeKey(t, key)
-	if err != nil {
-		return nil, false, err
-	}
-	if err := s.pin(); err != nil {
-		return nil, false, err
-	}
-	defer s.state.unref()
-	s.state.core.stats.gets.Add(1)
-	for _, e := range s.state.mems {
-		value, op, _, ok := e.mt.Get(k, s.seq)
-		if !ok {
-			continue
-		}
-		if op == base.OpDelete {
-			return nil, false, nil
-		}
-		b := row.NewBuilder(t.schema, nil)
-		b.AppendRecord(value, 0, base.OpPut)
-		return b.Columns(), true, nil
-	}
-	return s.getFromFiles(k)
-}
-
-// getFromFiles asks every file whose key range holds the key: of the versions there, at most one is not deleted.
-func (s *Snapshot) getFromFiles(k []byte) (*Columns, bool, error) {
-	t := s.state.table
-	for _, f := range s.state.files {
-		if bytes.Compare(k, f.meta.KeyMin) < 0 || bytes.Compare(k, f.meta.KeyMax) > 0 {
-			continue
-		}
-		r, err := f.open(t.schema)
-		if err != nil {
-			return nil, false, err
-		}
-		pos, found, err := r.Find(k)
-		if err != nil {
-			return nil, false, err
-		}
-		if !found {
-			continue
-		}
-		dead, err := f.deleted(s.state.core.dir)
-		if err != nil {
-			return nil, false, err
-		}
-		if dead.Contains(uint32(pos)) {
-			continue
-		}
-		cols, err := r.ReadRow(pos, nil)
-		return cols, err == nil, err
-	}
-	return nil, false, nil
-}
-
-func encodeKey(t *table, key []Value) ([]byte, error) {
-	if len(key) != len(t.schema.PrimaryKey) {
-		return nil, base.Errorf(base.CodeInvalidArgument, "the primary key of table %q has %d columns, not %d", t.schema.TableName,
-			len(t.schema.PrimaryKey), len(key))
-	}
-	return t.codec.Append(nil, key)
 }
 
 // memIter returns the newest visible version of every key in memory, tombstones included.

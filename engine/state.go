@@ -39,10 +39,21 @@ type dataFile struct {
 	rel   string // as in the manifest
 	size  int64
 	cache *sst.Cache
+	// id is its number in this process, and counters those of all files of its database.
+	id       uint64
+	counters *sst.Counters
 
 	mu     sync.Mutex
 	refs   int
 	reader *sst.Reader
+}
+
+var dataFileIDs atomic.Uint64
+
+func (c *core) newDataFile(rel string, size int64) *dataFile {
+	return &dataFile{
+		fs: c.fs, path: c.fs.Join(c.dir, rel), rel: rel, size: size, cache: c.cache, id: dataFileIDs.Add(1), counters: &c.reads.files,
+	}
 }
 
 func (f *dataFile) open(schema *base.Schema) (*sst.Reader, error) {
@@ -53,6 +64,7 @@ func (f *dataFile) open(schema *base.Schema) (*sst.Reader, error) {
 		if err != nil {
 			return nil, missing(err)
 		}
+		r.CountTo(f.counters)
 		f.reader = r
 	}
 	return f.reader, nil
@@ -135,6 +147,7 @@ type readState struct {
 	manifest *manifest.Manifest // nil in a database without a manifest
 	table    *table             // nil where there is no table
 	files    []*liveFile
+	index    *fileIndex  // of files
 	mems     []*memEntry // newest first; the active one, if any, is the first
 }
 
@@ -143,34 +156,49 @@ type readState struct {
 func (c *core) newState(prev *readState, m *manifest.Manifest, t *table, mems []*memEntry) *readState {
 	s := &readState{core: c, manifest: m, table: t, mems: mems}
 	s.refs.Store(1)
-	known := map[string]*liveFile{}
-	if prev != nil {
-		for _, f := range prev.files {
-			known[f.rel] = f
-		}
+	if prev != nil && prev.manifest == m { // only the memtables are others
+		s.files, s.index = prev.files, prev.index
+	} else {
+		s.files = c.liveFiles(prev, m)
+		s.index = newFileIndex(s.files)
 	}
-	if m != nil {
-		for _, meta := range m.Files {
-			lf := &liveFile{meta: meta}
-			if k, ok := known[meta.Path]; ok && k.size == meta.Size {
-				lf.dataFile = k.dataFile
-				if k.meta == meta {
-					lf = k
-				} else if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset {
-					lf.dv.Store(k.dv.Load())
-				}
-			} else {
-				lf.dataFile = &dataFile{fs: c.fs, path: c.fs.Join(c.dir, meta.Path), rel: meta.Path, size: meta.Size, cache: c.cache}
-			}
-			lf.ref()
-			s.files = append(s.files, lf)
-		}
+	for _, f := range s.files {
+		f.ref()
 	}
 	for _, e := range mems {
 		e.mt.Ref()
 	}
 	c.pinned.add(s)
 	return s
+}
+
+// liveFiles returns the files of a manifest, those that prev knows with what is open of them.
+func (c *core) liveFiles(prev *readState, m *manifest.Manifest) []*liveFile {
+	if m == nil {
+		return nil
+	}
+	known := map[string]*liveFile{}
+	if prev != nil {
+		for _, f := range prev.files {
+			known[f.rel] = f
+		}
+	}
+	files := make([]*liveFile, len(m.Files))
+	for i, meta := range m.Files {
+		lf := &liveFile{meta: meta}
+		if k, ok := known[meta.Path]; ok && k.size == meta.Size {
+			lf.dataFile = k.dataFile
+			if k.meta == meta {
+				lf = k
+			} else if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset {
+				lf.dv.Store(k.dv.Load())
+			}
+		} else {
+			lf.dataFile = c.newDataFile(meta.Path, meta.Size)
+		}
+		files[i] = lf
+	}
+	return files
 }
 
 func (s *readState) ref() { s.refs.Add(1) }

@@ -7,7 +7,7 @@ type counters struct {
 	rowsWritten, walBytes, walSyncs, groups atomic.Int64
 	flushes, flushErrors, flushNanos        atomic.Int64
 	bytesFlushed, commits, loads, stalls    atomic.Int64
-	gets, filesRemoved                      atomic.Int64
+	filesRemoved                            atomic.Int64
 }
 
 // Stats are counters since the engine was opened, and gauges. The JSON names are stable.
@@ -35,12 +35,9 @@ type Stats struct {
 	Loads            int64 `json:"bulk_loads"`
 	Commits          int64 `json:"manifest_commits"`
 	WriteStalls      int64 `json:"write_stalls"`
-	Gets             int64 `json:"gets"`
 	FilesRemoved     int64 `json:"files_removed"`
-	CacheCapacity    int64 `json:"cache_capacity"` // bytes
-	CacheBytes       int64 `json:"cache_bytes"`
-	CacheHits        int64 `json:"cache_hits"`
-	CacheMisses      int64 `json:"cache_misses"`
+
+	ReadStats
 }
 
 // Stats returns the engine's counters and gauges.
@@ -52,11 +49,10 @@ func (db *DB) Stats() Stats {
 		RowsWritten: c.stats.rowsWritten.Load(), WALBytes: c.stats.walBytes.Load(), WALSyncs: c.stats.walSyncs.Load(),
 		CommitGroups: c.stats.groups.Load(), Flushes: c.stats.flushes.Load(), FlushErrors: c.stats.flushErrors.Load(),
 		FlushNanos: c.stats.flushNanos.Load(), FlushedBytes: c.stats.bytesFlushed.Load(), Loads: c.stats.loads.Load(),
-		Commits: c.stats.commits.Load(), WriteStalls: c.stats.stalls.Load(), Gets: c.stats.gets.Load(),
+		Commits: c.stats.commits.Load(), WriteStalls: c.stats.stalls.Load(),
 		FilesRemoved: c.stats.filesRemoved.Load(), MemtableCapacity: int64(c.opts.MemtableBytes),
 	}
-	cache := c.cache.Stats()
-	st.CacheCapacity, st.CacheBytes, st.CacheHits, st.CacheMisses = cache.Capacity, cache.Bytes, cache.Hits, cache.Misses
+	st.ReadStats = c.readStats()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Seq = c.visible

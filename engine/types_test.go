@@ -161,7 +161,7 @@ func runTypes(t *testing.T, schema *Schema, n int, newRow func(rng *rand.Rand) [
 	must(t, db.CreateTable(schema))
 	want := map[string][]Value{} // by encoded key
 	keep := func(row []Value) {
-		k, err := encodeKey(db.c.table, keyOf(schema, row))
+		k, err := appendKey(nil, db.c.table, keyOf(schema, row))
 		must(t, err)
 		want[string(k)] = row
 	}
@@ -277,7 +277,7 @@ func compareTypes(t *testing.T, db *DB, schema *Schema, want map[string][]Value,
 	it, err := s.Scan(ScanOptions{BatchRows: 7})
 	must(t, err)
 	for _, row := range collect(t, it) {
-		k, err := encodeKey(table, keyOf(schema, row))
+		k, err := appendKey(nil, table, keyOf(schema, row))
 		must(t, err)
 		if bytes.Compare(k, last) <= 0 {
 			t.Fatalf("step %d: the scan is out of order at %v", step, row)
@@ -291,7 +291,7 @@ func compareTypes(t *testing.T, db *DB, schema *Schema, want map[string][]Value,
 	}
 	live := n
 	for _, row := range collect(t, s.Overlay(nil)) {
-		k, err := encodeKey(table, keyOf(schema, row))
+		k, err := appendKey(nil, table, keyOf(schema, row))
 		must(t, err)
 		sameRow(t, schema, row, want[string(k)], step)
 		live--

@@ -80,7 +80,7 @@ func (w *Write) Delete(key []Value) error {
 	if err := w.usable(); err != nil {
 		return err
 	}
-	k, err := encodeKey(w.table, key)
+	k, err := appendKey(nil, w.table, key)
 	if err != nil {
 		return w.keepErr(err)
 	}

@@ -61,23 +61,37 @@ func (p *page) bytes() int {
 
 // page returns the decoded page of a column that holds a row.
 func (r *Reader) page(column int, pos int64) (*page, error) {
+	p, _, err := r.cachedPage(column, pos)
+	return p, err
+}
+
+// cachedPage is page; cached says that it took no reading.
+func (r *Reader) cachedPage(column int, pos int64) (p *page, cached bool, err error) {
 	c := &r.columns[column]
 	g := r.group(pos)
 	group := &r.groups[g]
 	starts, err := r.pageRows(g, c.ordinal)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	i := sort.Search(len(starts), func(i int) bool { return starts[i] > pos-group.first }) - 1
 	key := cacheKey{reader: r.id, kind: cachedPage, column: uint32(column), at: uint64(group.first + starts[i])}
 	if v, ok := r.cache.get(key); ok {
-		return v.(*page), nil
+		return v.(*page), true, nil
 	}
 	end := group.rows
 	if i+1 < len(starts) {
 		end = starts[i+1]
 	}
-	p := &page{first: group.first + starts[i], rows: int(end - starts[i]), col: newColumn(c.typ)}
+	if p, err = r.readPage(c, group, starts[i], end); err == nil {
+		r.cache.put(key, p, p.bytes())
+	}
+	return p, false, err
+}
+
+// readPage decodes the page of a column that holds the rows of a row group from start to end-1.
+func (r *Reader) readPage(c *fileColumn, group *rowGroup, start, end int64) (p *page, err error) {
+	p = &page{first: group.first + start, rows: int(end - start), col: newColumn(c.typ)}
 	waiting := &group.columns[c.ordinal].readers
 	cr, ok := waiting.Get().(file.ColumnChunkReader)
 	if !ok {
@@ -85,7 +99,7 @@ func (r *Reader) page(column int, pos int64) (*page, error) {
 			return nil, err
 		}
 	}
-	if err := cr.SeekToRow(starts[i]); err != nil {
+	if err := cr.SeekToRow(start); err != nil {
 		return nil, err
 	}
 	s := r.scratch.Get().(*scratch)
@@ -102,7 +116,6 @@ func (r *Reader) page(column int, pos int64) (*page, error) {
 	}
 	waiting.Put(cr)
 	r.stats.Pages.Add(1)
-	r.cache.put(key, p, p.bytes())
 	return p, nil
 }
 
@@ -138,9 +151,13 @@ func (b *keyBlock) seek(key []byte, from int) (i int, exact bool) {
 		low += step
 		step *= 2
 	}
-	high := min(n, low+step+1)
+	return b.search(key, low, min(n, low+step+1))
+}
+
+// search is seek among the rows from low to high-1, of which it returns high where all are below the key.
+func (b *keyBlock) search(key []byte, low, high int) (i int, exact bool) {
 	i = low + sort.Search(high-low, func(j int) bool { return bytes.Compare(b.key(low+j), key) >= 0 })
-	return i, i < n && bytes.Equal(b.key(i), key)
+	return i, i < b.cols.N && bytes.Equal(b.key(i), key)
 }
 
 // block returns the keys of a block of the key index.
@@ -200,7 +217,7 @@ func (r *Reader) Find(key []byte) (pos int64, found bool, err error) {
 		if err != nil {
 			return err
 		}
-		i, exact := block.seek(key, 0)
+		i, exact := block.search(key, 0, block.cols.N)
 		pos, found = block.first+int64(i), exact
 		r.countFound(&held, found)
 		return nil

@@ -12,6 +12,7 @@ type RowReader struct {
 	layout *row.Layout
 	pages  []*page // by column
 	cells  []row.Cell
+	read   bool // the last row took reading, beyond the pages held and cached
 }
 
 // NewRowReader makes a reader of rows in a layout of the schema that the file was opened with.
@@ -25,6 +26,7 @@ func (x *RowReader) Append(dst []byte, pos int64) ([]byte, error) {
 	if pos < 0 || pos >= x.r.rows {
 		return dst, base.Errorf(base.CodeInvalidArgument, "%s: row %d of %d", x.r.path, pos, x.r.rows)
 	}
+	x.read = false
 	err := guard(x.r.path, "reading a row", func() error {
 		for i := range x.cells {
 			if err := x.cell(i, pos); err != nil {
@@ -45,25 +47,31 @@ func (x *RowReader) cell(i int, pos int64) (err error) {
 	}
 	p := x.pages[i]
 	if p == nil || pos < p.first || pos >= p.first+int64(p.rows) {
-		if p, err = x.r.page(i, pos); err != nil {
+		var cached bool
+		if p, cached, err = x.r.cachedPage(i, pos); err != nil {
 			return err
 		}
 		x.pages[i] = p
+		x.read = x.read || !cached
 	}
 	x.cells[i] = row.Cell{Col: &p.col, Row: int(pos - p.first)}
 	return nil
 }
 
-// AppendRecord appends the record of one row to dst.
-func (r *Reader) AppendRecord(dst []byte, l *row.Layout, pos int64) ([]byte, error) {
+// Read reports whether the last row took reading: some page of it was neither held nor in the cache.
+func (x *RowReader) Read() bool { return x.read }
+
+// Record returns the record of one row, and whether it took reading (see [RowReader.Read]).
+func (r *Reader) Record(l *row.Layout, pos int64) (record []byte, read bool, err error) {
 	x, ok := r.rowReaders.Get().(*RowReader)
 	if !ok || x.layout != l {
 		x = r.NewRowReader(l)
 	}
-	dst, err := x.Append(dst, pos)
+	record, err = x.Append(nil, pos)
+	read = x.read
 	// The pages are the cache's to keep.
 	clear(x.pages)
 	clear(x.cells)
 	r.rowReaders.Put(x)
-	return dst, err
+	return record, read, err
 }
