@@ -122,6 +122,11 @@ int meru_stats_json(const MeruHandle *db, char **json, char **err) {
 	return merugo_stats_json(HANDLE(db), OUT(json), OUT(err));
 }
 
+int meru_inspect(const MeruHandle *db, const char *what, struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_inspect(HANDLE(db), (char *)what, out, OUT(err));
+}
+
 uint64_t meru_state_version(const MeruHandle *db) {
 	if (!db || capi_forked) {
 		return 0;

@@ -8,20 +8,52 @@ import "C"
 import (
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/merutable/merutable/engine"
 )
 
 // stream is behind an ArrowArrayStream (its C half is in arrow.c).
 type stream struct {
-	mu         sync.Mutex
+	mu     sync.Mutex
+	source batchSource
+}
+
+// batchSource is what a stream gives out. One call at a time.
+type batchSource interface {
+	schema() *arrow.Schema
+	// batch puts the next array into *out, and leaves it zero, which is a released array, at the end.
+	batch(out *C.struct_ArrowArray) error
+	close()
+}
+
+// rowSource gives out the rows of an iterator.
+type rowSource struct {
 	it         *engine.RowIter
-	schema     *engine.Schema
+	table      *engine.Schema
 	projection []int
 }
 
+func (s *rowSource) schema() *arrow.Schema { return engine.ArrowSchema(s.table, s.projection) }
+
+func (s *rowSource) batch(out *C.struct_ArrowArray) error {
+	cols, err := s.it.Next()
+	if err != nil || cols == nil {
+		return err
+	}
+	return exportBatch(cols, s.table, s.projection, out)
+}
+
+func (s *rowSource) close() { s.it.Close() }
+
 // giveStream puts a stream over an iterator into *out, which takes the iterator; on an error it is closed.
 func giveStream(it *engine.RowIter, s *engine.Schema, projection []int, out *C.struct_ArrowArrayStream) error {
-	h := handles.add(&stream{it: it, schema: s, projection: projection})
+	return giveSource(&rowSource{it: it, table: s, projection: projection}, out)
+}
+
+// giveSource puts a stream over a source into *out, which takes the source; on an error it is closed.
+func giveSource(source batchSource, out *C.struct_ArrowArrayStream) error {
+	h := handles.add(&stream{source: source})
 	var made C.struct_ArrowArrayStream
 	if C.capi_stream_new(h, &made) != 0 {
 		closeStream(h)
@@ -35,7 +67,7 @@ func closeStream(h C.uintptr_t) {
 	if s, err := remove[stream](h, "stream"); err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.it.Close()
+		s.source.close()
 	}
 }
 
@@ -46,7 +78,7 @@ func merugo_stream_schema(h C.uintptr_t, out *C.struct_ArrowSchema, cerr *C.uint
 		if err != nil {
 			return err
 		}
-		exportSchema(engine.ArrowSchema(s.schema, s.projection), out)
+		exportSchema(s.source.schema(), out)
 		return nil
 	})
 }
@@ -60,11 +92,7 @@ func merugo_stream_next(h C.uintptr_t, out *C.struct_ArrowArray, cerr *C.uintptr
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		cols, err := s.it.Next()
-		if err != nil || cols == nil { // at the end *out stays zero, which is a released array
-			return err
-		}
-		return exportBatch(cols, s.schema, s.projection, out)
+		return s.source.batch(out)
 	})
 }
 

@@ -37,7 +37,7 @@ extern "C" {
 /* The ABI of this header. meru_abi_version() returns the library's; the major number changes when a client must be
  * compiled anew. */
 #define MERU_ABI_MAJOR 1
-#define MERU_ABI_MINOR 1
+#define MERU_ABI_MINOR 2
 
 struct ArrowSchema;
 struct ArrowArray;
@@ -303,17 +303,37 @@ MERU_API uint32_t meru_abi_version(void);
 typedef struct MeruOptions MeruOptions;
 MERU_API MeruOptions *meru_options_new(void);
 MERU_API void meru_options_free(MeruOptions *options);
-/* Sets an option by name; ErrInvalidArg names the option and what it accepts. Keys and values:
+/* Sets an option by name; ErrInvalidArg names the option and what it accepts. Sizes in bytes are numbers, or take a
+ * unit: KB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB of 1024. Options with a * are stored beside the table when
+ * they are given, and a later open without them takes the stored ones. Keys and values:
  *   read_only             "true", "false" (default)
  *   create_if_missing     "true" (default), "false": whether a writing open may create the directory
  *   durability            "sync" (default), "interval", "os"
  *   sync_interval_ms      1 to 60000 (default 100), for durability "interval"
- *   memtable_bytes        1048576 to 4294967296 (default 67108864)
+ *   memtable_bytes *      1 MiB to 4 GiB (default 64 MiB)
  *   max_immutables        1 to 64 (default 4): full memtables awaiting flush before writers stop
- *   cache_bytes           0 to 2^40 (default 67108864): decoded pages for point reads
- *   retain_versions       1 to 1000000 (default 8): manifests kept besides the newest
- *   gc_grace_secs         0 to 604800 (default 300): how long files that nobody references stay for other processes
- *   wal_dir               a path (default <path>/wal) */
+ *   cache_bytes           from 0 (default 64 MiB): decoded pages for point reads
+ *   row_cache_bytes       from 0 (default 16 MiB): rows that gets have read
+ *   memory_limit          a budget for all that the engine holds in memory (default none): sizes that are not set get
+ *                         their shares of it; less than what is set needs is an error that names the least
+ *   default_memory_limit  the same where memory_limit is not given, but it gives way instead of being refused
+ *   flush_threads         1 to 64 (default 2): memtables written to files at a time
+ *   compaction_threads    1 to 64 (default half the processors): compactions at a time
+ *   auto_compaction *     "true" (default), "false": only meru_compact() compacts
+ *   l0_files *            from 1 (default 4): files of level 0 at which they are compacted
+ *   l0_slow_files *       from l0_files (default 20): files of level 0 at which writers are slowed down
+ *   l0_stop_files *       from l0_slow_files (default 36): files of level 0 at which writers stop
+ *   pending_slow_bytes *  (default 64 GiB): bytes that wait for compaction at which writers are slowed down
+ *   pending_stop_bytes *  from pending_slow_bytes (default 256 GiB): the same for stopping
+ *   target_file_bytes *   from 4 KiB (default 64 MiB): where compaction and bulk loads start another file
+ *   base_level_bytes *    from 4 KiB (default 256 MiB): size of level 1
+ *   level_multiplier *    2 to 1000 (default 10): how much larger each level is than the one above
+ *   max_deleted_percent * 1 to 100 (default 20): share of deleted rows above which a file is rewritten
+ *   compaction_rate_bytes * from 0 (default 0, no bound): what compaction writes, in bytes a second
+ *   retain_versions *     1 to 1000000 (default 8): manifests kept besides the newest
+ *   retain_secs *         0 to 100 years (default 0): how long superseded manifests are kept besides
+ *   gc_grace_secs *       0 to 604800 (default 300): how long files that nobody references stay for other processes
+ *   wal_dir               a path (default: where the log was last, at first <path>/wal) */
 MERU_API int meru_options_set(MeruOptions *options, const char *key, const char *value, char **err);
 
 /* Opens a database directory, with or without a table in it. options may be NULL. A writing handle creates the
@@ -482,8 +502,18 @@ MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *
  * merutable.field_id. The caller releases *out. */
 MERU_API int meru_arrow_schema(const MeruTableSchema *schema, struct ArrowSchema *out, char **err);
 
-/* Counters and gauges of the engine as a JSON object; freed by meru_free_string(). */
+/* Counters and gauges of the engine as a JSON object; freed by meru_free_string(). docs/CAPI.md lists them. */
 MERU_API int meru_stats_json(const MeruHandle *db, char **json, char **err);
+
+/* What there is to know of a database, as a stream of struct arrays, which the caller releases. Later versions may add
+ * columns at the end. Counts and sizes are int64, sizes in bytes. By what:
+ *   "stats"     name, value, unit (utf8): the numbers of meru_stats_json(); nested ones as "outer.inner"
+ *   "files"     path (absolute), level, rows, deleted, bytes, seq_min, seq_max, key_min, key_max (text for people): the
+ *               data files of the newest version
+ *   "versions"  version, committed (timestamp, UTC), job, files, rows, bytes, seq: the manifests that are still kept,
+ *               oldest first
+ *   "options"   name, value (as meru_options_set() takes it), sticks (bool: stored beside the table once given) */
+MERU_API int meru_inspect(const MeruHandle *db, const char *what, struct ArrowArrayStream *out, char **err);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@ unique_ptr<Catalog> Attach(optional_ptr<StorageExtensionInfo>, ClientContext &co
 		throw BinderException("A merutable database is a directory: \"%s\" is not supported", info.path);
 	}
 	auto path = ResolveMerutablePath(context, info.path);
-	MeruOpenSettings settings;
+	MeruOpenSettings settings(context);
 	settings.Set("read_only", options.access_mode == AccessMode::READ_ONLY ? "true" : "false");
 	for (auto &option : options.options) {
 		if (option.second.IsNull()) {

@@ -5,6 +5,7 @@
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/config.hpp"
+#include "duckdb/storage/buffer_manager.hpp"
 
 namespace duckdb {
 
@@ -44,9 +45,11 @@ shared_ptr<MeruDatabase> MeruDatabase::Open(const string &path, const MeruOption
 	return make_shared_ptr<MeruDatabase>(handle);
 }
 
-shared_ptr<MeruDatabase> MeruDatabase::OpenReader(const string &path) {
+shared_ptr<MeruDatabase> MeruDatabase::OpenReader(ClientContext &context, const string &path) {
+	MeruOpenSettings settings(context);
+	settings.Set("read_only", "true");
 	MeruHandle *handle = nullptr;
-	if (!MeruCallIfFound([&](char **err) { return meru_open_reader(path.c_str(), &handle, err); })) {
+	if (!MeruCallIfFound([&](char **err) { return meru_open_with(path.c_str(), settings.Get(), &handle, err); })) {
 		return nullptr;
 	}
 	return make_shared_ptr<MeruDatabase>(handle);
@@ -66,10 +69,15 @@ void MeruDatabase::Close() {
 	MeruCall([&](char **err) { return meru_close(handle, err); });
 }
 
-MeruOpenSettings::MeruOpenSettings() : options(meru_options_new()) {
+MeruOpenSettings::MeruOpenSettings(ClientContext &context) : options(meru_options_new()) {
 	if (!options) {
 		throw IOException("The engine gave no options: it does not run in a process that was forked");
 	}
+	constexpr idx_t SHARE = 4;
+	constexpr idx_t LEAST = idx_t(64) << 20;
+	constexpr idx_t MOST = idx_t(1) << 30;
+	auto limit = BufferManager::GetBufferManager(context).GetMaxMemory() / SHARE;
+	Set("default_memory_limit", std::to_string(MinValue(MaxValue(limit, LEAST), MOST)));
 }
 
 MeruOpenSettings::~MeruOpenSettings() {

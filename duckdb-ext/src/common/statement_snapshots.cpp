@@ -13,7 +13,7 @@ shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, co
 	if (entry != state->leases.end()) {
 		return entry->second;
 	}
-	auto database = MeruDatabase::OpenReader(resolved);
+	auto database = MeruDatabase::OpenReader(context, resolved);
 	auto snapshot = database ? MeruSnapshotRef::Acquire(std::move(database)) : nullptr;
 	if (!snapshot) {
 		throw CatalogException("There is no merutable table in \"%s\"", path);

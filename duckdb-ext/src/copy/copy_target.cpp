@@ -202,7 +202,7 @@ CopyTarget CopyTarget::Bind(ClientContext &context, const string &path,
 	if (!has_key) {
 		table.key.push_back(0);
 	}
-	auto database = MeruDatabase::OpenReader(result.path);
+	auto database = MeruDatabase::OpenReader(context, result.path);
 	auto snapshot = database ? MeruSnapshotRef::Acquire(database) : nullptr;
 	if (snapshot) {
 		CheckFits(snapshot->Table(), table, has_name, has_key);

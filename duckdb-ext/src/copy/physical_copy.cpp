@@ -90,7 +90,7 @@ InsertionOrderPreservingMap<string> MerutablePhysicalCopy::ParamsToString() cons
 }
 
 unique_ptr<MeruWriteGlobalState> MerutablePhysicalCopy::Begin(ClientContext &context) const {
-	auto database = MeruDatabase::Open(target.path, nullptr);
+	auto database = MeruDatabase::Open(target.path, MeruOpenSettings(context).Get());
 	auto created = false;
 	if (!MeruSnapshotRef::Acquire(database)) {
 		auto schema = table.ToEngine();

@@ -8,14 +8,31 @@
 
 namespace duckdb {
 
+namespace {
+
+optional_ptr<AttachedDatabase> FindAttached(ClientContext &context, const string &name) {
+	auto attached = DatabaseManager::Get(context).GetDatabase(context, name);
+	if (attached && StringUtil::CIEquals(attached->GetCatalog().GetCatalogType(), "merutable")) {
+		return attached;
+	}
+	return nullptr;
+}
+
+[[noreturn]] void ThrowNothingThere(const string &name_or_path) {
+	throw CatalogException("\"%s\" is neither an attached merutable database nor a directory with a merutable table",
+						   name_or_path);
+}
+
+} // namespace
+
 DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &name_or_path) {
 	DatabaseTarget result;
 	result.name = name_or_path;
-	MeruOpenSettings settings;
+	MeruOpenSettings settings(context);
 	settings.Set("create_if_missing", "false");
 	auto path = name_or_path;
-	auto attached = DatabaseManager::Get(context).GetDatabase(context, name_or_path);
-	if (attached && StringUtil::CIEquals(attached->GetCatalog().GetCatalogType(), "merutable")) {
+	auto attached = FindAttached(context, name_or_path);
+	if (attached) {
 		path = attached->GetCatalog().GetDBPath();
 		if (attached->IsReadOnly()) {
 			throw InvalidInputException("Database \"%s\" is attached in read-only mode", name_or_path);
@@ -23,15 +40,25 @@ DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &nam
 	} else {
 		path = ResolveMerutablePath(context, name_or_path);
 		// Without this, opening would say the same of a directory with something else in it as of none.
-		auto reader = MeruDatabase::OpenReader(path);
+		auto reader = MeruDatabase::OpenReader(context, path);
 		if (!reader || !MeruSnapshotRef::Acquire(reader)) {
-			throw CatalogException(
-				"\"%s\" is neither an attached merutable database nor a directory with a merutable table",
-				name_or_path);
+			ThrowNothingThere(name_or_path);
 		}
 	}
 	// One directory is one engine in a process, so this is the attached one.
 	result.database = MeruDatabase::Open(path, settings.Get());
+	return result;
+}
+
+DatabaseTarget DatabaseTarget::ResolveReader(ClientContext &context, const string &name_or_path) {
+	DatabaseTarget result;
+	result.name = name_or_path;
+	auto attached = FindAttached(context, name_or_path);
+	auto path = attached ? attached->GetCatalog().GetDBPath() : ResolveMerutablePath(context, name_or_path);
+	result.database = MeruDatabase::OpenReader(context, path);
+	if (!result.database) {
+		ThrowNothingThere(name_or_path);
+	}
 	return result;
 }
 

@@ -26,7 +26,7 @@ class MeruDatabase {
 	static shared_ptr<MeruDatabase> Open(const string &path, const MeruOptions *options);
 	//! For reading: this process's writer if there is one, else a read-only engine that was refreshed just now. NULL
 	//! where there is no database.
-	static shared_ptr<MeruDatabase> OpenReader(const string &path);
+	static shared_ptr<MeruDatabase> OpenReader(ClientContext &context, const string &path);
 
 	MeruHandle *Get() const {
 		return handle;
@@ -43,7 +43,8 @@ class MeruDatabase {
 //! Options for opening.
 class MeruOpenSettings {
   public:
-	MeruOpenSettings();
+	//! With a default for the memory budget: a quarter of DuckDB's own limit, from 64 MiB to 1 GiB.
+	explicit MeruOpenSettings(ClientContext &context);
 	~MeruOpenSettings();
 	MeruOpenSettings(const MeruOpenSettings &) = delete;
 	MeruOpenSettings &operator=(const MeruOpenSettings &) = delete;

@@ -14,6 +14,8 @@ struct DatabaseTarget {
 	//! An attached merutable database of that name, else the database at that path, opened for writing. Throws where
 	//! there is neither.
 	static DatabaseTarget Resolve(ClientContext &context, const string &name_or_path);
+	//! The same for reading only: also one that is attached READ_ONLY, or has no table yet.
+	static DatabaseTarget ResolveReader(ClientContext &context, const string &name_or_path);
 };
 
 } // namespace duckdb

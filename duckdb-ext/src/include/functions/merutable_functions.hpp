@@ -13,6 +13,11 @@ struct MerutableFlush {
 	static void Register(ExtensionLoader &loader);
 };
 
+//! merutable_stats, merutable_files, merutable_snapshots, merutable_options (name_or_path): what there is.
+struct MerutableReports {
+	static void Register(ExtensionLoader &loader);
+};
+
 //! SET merutable_…
 struct MerutableSettings {
 	static void Register(ExtensionLoader &loader);
