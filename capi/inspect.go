@@ -169,12 +169,15 @@ func newReport(fields ...arrow.Field) *report { return &report{schema: arrow.New
 func text(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
 }
+
 func number(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}
 }
+
 func flag(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.FixedWidthTypes.Boolean, Nullable: true}
 }
+
 func instant(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.FixedWidthTypes.Timestamp_us, Nullable: true}
 }
