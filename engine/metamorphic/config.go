@@ -14,11 +14,11 @@ type Config struct {
 	Options engine.Options
 }
 
-// no and none are the settings of options whose 0 is the default.
 const (
-	none   = -1
-	tiny   = 1 << 20 // the smallest memtable, and the smallest file that compaction aims at
-	shared = 1       // the fewest of whatever runs or waits
+	none = -1      // the setting of options whose 0 is the default
+	tiny = 1 << 20 // the smallest memtable
+	// smallFile and smallLevel make a table of a few hundred kilobytes have several levels.
+	smallFile, smallLevel = 32 << 10, 64 << 10
 )
 
 // Configs are the configurations that every history is run under.
@@ -26,16 +26,16 @@ func Configs() []Config {
 	return []Config{
 		{"default", engine.Options{}},
 		{"tiny", engine.Options{
-			MemtableBytes: tiny, MaxImmutables: shared, L0Files: 2, TargetFileBytes: tiny, BaseLevelBytes: tiny, LevelMultiplier: 2,
+			MemtableBytes: tiny, MaxImmutables: 1, L0Files: 2, TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, LevelMultiplier: 2,
 			RetainVersions: 1, GCGrace: none,
 		}},
 		{"tiny-interval", engine.Options{
-			MemtableBytes: tiny, Durability: engine.Interval, SyncInterval: 1e6, L0Files: 2, TargetFileBytes: tiny,
-			BaseLevelBytes: tiny, FlushThreads: 4, CompactionThreads: 4,
+			MemtableBytes: tiny, Durability: engine.Interval, SyncInterval: 1e6, L0Files: 2, TargetFileBytes: smallFile,
+			BaseLevelBytes: smallLevel, FlushThreads: 4, CompactionThreads: 4,
 		}},
 		{"tiny-os", engine.Options{
 			MemtableBytes: tiny, Durability: engine.OS, MaxImmutables: 2, L0Files: 2, L0SlowFiles: 3, L0StopFiles: 4,
-			TargetFileBytes: tiny, BaseLevelBytes: tiny, MaxDeletedPercent: 1, RetainVersions: 1, GCGrace: none,
+			TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, MaxDeletedPercent: 1, RetainVersions: 1, GCGrace: none,
 		}},
 		{"manual", engine.Options{MemtableBytes: tiny, NoAutoCompaction: true, RetainVersions: 1}},
 		{"no-caches", engine.Options{
@@ -76,8 +76,8 @@ func RandomConfig(seed uint64) Config {
 		CompactionThreads: 1 + rng.IntN(4),
 		NoAutoCompaction:  rng.IntN(5) == 0,
 		L0Files:           pick(1, 2, 3, 0),
-		TargetFileBytes:   int64(pick(tiny, 2*tiny, 0)),
-		BaseLevelBytes:    int64(pick(tiny, 4*tiny, 0)),
+		TargetFileBytes:   int64(pick(smallFile/4, smallFile, tiny, 0)),
+		BaseLevelBytes:    int64(pick(smallLevel, 4*smallLevel, tiny, 0)),
 		LevelMultiplier:   pick(2, 4, 0),
 		MaxDeletedPercent: pick(1, 10, 50, 100, 0),
 	}
