@@ -23,8 +23,7 @@ func (r *run) open() (err error) {
 func (r *run) end() {
 	r.releaseAll()
 	if r.db != nil {
-		r.db.Free()
-		r.db = nil
+		r.leave()
 	}
 }
 
@@ -58,8 +57,7 @@ func (r *run) restart() error {
 			return fmt.Errorf("a snapshot of a closed database: %w", err)
 		}
 	}
-	r.db.Free()
-	r.db = nil
+	r.leave()
 	if r.disk.afterCut() != nil {
 		return nil
 	}
@@ -83,8 +81,7 @@ func (r *run) restart() error {
 func (r *run) recover() error {
 	r.releaseAll()
 	if r.db != nil {
-		r.db.Free()
-		r.db = nil
+		r.leave()
 	}
 	r.mu.Lock()
 	candidates := r.atCut
@@ -115,6 +112,7 @@ func (r *run) settle(candidates []*state, afterCut bool) error {
 			continue
 		}
 		if afterCut {
+			r.sawCut(s)
 			r.since = nil
 		}
 		if len(r.since) == 0 || r.current() != s {
@@ -124,6 +122,28 @@ func (r *run) settle(candidates []*state, afterCut bool) error {
 	}
 	return fmt.Errorf("it came back in none of %d possible states, the newest of which differs so: %s", len(candidates),
 		difference(candidates[len(candidates)-1], rows, hasTable))
+}
+
+// sawCut tells what kind of power cut it was that left s.
+func (r *run) sawCut(s *state) {
+	r.saw("power cuts", 1)
+	switch {
+	case s == r.current():
+	case slices.Contains(r.since, s):
+		r.saw("power cuts that lost changes", 1)
+	default:
+		r.saw("power cuts that left the change under way", 1)
+	}
+}
+
+// leave gives the database up.
+func (r *run) leave() {
+	st := r.db.Stats()
+	r.saw("flushes", st.Flushes)
+	r.saw("bulk loads", st.Loads)
+	r.saw("stalls", st.WriteStalls)
+	r.db.Free()
+	r.db = nil
 }
 
 // rows reads the whole table.

@@ -25,13 +25,19 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		seeds = 1
 	}
+	seen := newTally()
+	t.Cleanup(func() {
+		if !testing.Short() {
+			seen.check(t)
+		}
+	})
 	for seed := range seeds {
 		for _, c := range Configs() {
 			t.Run(fmt.Sprintf("%s/%d", c.Name, seed), func(t *testing.T) {
 				t.Parallel()
 				h := Generate(seed, *length)
 				h.Config = c.Name
-				runAndShrink(t, h)
+				runAndShrink(t, h, seen.add)
 			})
 		}
 	}
@@ -43,6 +49,7 @@ func TestLong(t *testing.T) {
 		t.Skip("-minutes is not given")
 	}
 	first := uint64(time.Now().UnixMilli())
+	seen := newTally()
 	deadline := time.Now().Add(time.Duration(*minutes * float64(time.Minute)))
 	n := uint64(0)
 	for ; time.Now().Before(deadline) && !t.Failed(); n++ {
@@ -52,8 +59,9 @@ func TestLong(t *testing.T) {
 		} else {
 			h.Config = RandomConfig(first + n).Name
 		}
-		runAndShrink(t, h)
+		runAndShrink(t, h, seen.add)
 	}
+	seen.check(t)
 	t.Logf("%d histories of %d operations", n, *length)
 }
 
@@ -76,14 +84,14 @@ func TestReplay(t *testing.T) {
 }
 
 // runAndShrink runs a history. If it fails the shortest one that does is left in a file.
-func runAndShrink(t *testing.T, h History) {
+func runAndShrink(t *testing.T, h History, seen func(string, int64)) {
 	t.Helper()
 	// The history is on the disk before it runs: a panic on one of the engine's goroutines leaves nothing else.
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("merutable-%d-%s-%d.history", os.Getpid(), h.Config, h.Ops[0].Seed))
 	if err := os.WriteFile(path, []byte(h.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := Run(h)
+	err := runHooked(h, hooks{seen: seen})
 	if err == nil {
 		_ = os.Remove(path)
 		return

@@ -232,8 +232,8 @@ func (r *run) checkParts(s *engine.Snapshot, want *state) error {
 }
 
 func (r *run) deletes(s *engine.Snapshot, i int) ([]uint32, error) {
-	if r.tamper.deletes != nil {
-		return r.tamper.deletes(s, i)
+	if r.hooks.deletes != nil {
+		return r.hooks.deletes(s, i)
 	}
 	return s.Deletes(i)
 }

@@ -36,6 +36,7 @@ func (r *run) reader(kind Kind, rng *rand.Rand) error {
 			return fmt.Errorf("refresh: %w", err)
 		}
 		rd.state = r.current()
+		r.saw("refreshes of readers", 1)
 	}
 	return r.checkReader(rd)
 }

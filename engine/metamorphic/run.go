@@ -9,18 +9,20 @@ import (
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
-// tamper is how the tests of this package make the engine look faulty. The zero value leaves it alone.
-type tamper struct {
+// hooks are for the tests of this package: they make the engine look faulty, and tell what a history went through. The
+// zero value does nothing.
+type hooks struct {
 	wrapFS  func(vfs.FS) vfs.FS                                  // what the writer's file system goes through
 	deletes func(s *engine.Snapshot, file int) ([]uint32, error) // instead of Snapshot.Deletes
 	lose    func(e edit) bool                                    // edits that the engine is not told
+	seen    func(event string, n int64)
 }
 
 // run is one execution of a history.
 type run struct {
 	keys   int64
 	config Config
-	tamper tamper
+	hooks  hooks
 	disk   *disk
 	db     *engine.DB
 	// opening counts openings; seq and version are the newest that were seen since the last one.
@@ -55,15 +57,15 @@ type reader struct {
 }
 
 // Run executes a history and returns how the engine and the model differ, naming the operation.
-func Run(h History) error { return runTampered(h, tamper{}) }
+func Run(h History) error { return runHooked(h, hooks{}) }
 
-func runTampered(h History, t tamper) (err error) {
+func runHooked(h History, hk hooks) (err error) {
 	config, err := ConfigByName(h.Config)
 	if err != nil {
 		return err
 	}
 	empty := &state{cells: map[int64]cell{}}
-	r := &run{keys: h.Keys, config: config, tamper: t, since: []*state{empty}}
+	r := &run{keys: h.Keys, config: config, hooks: hk, since: []*state{empty}}
 	defer func() { r.end() }()
 	r.newDisk(vfs.NewMem())
 	if err := r.open(); err != nil {
@@ -84,7 +86,7 @@ func runTampered(h History, t tamper) (err error) {
 var epilogue = []Op{{Kind: OpDiskRelief}, {Kind: OpCheck}, {Kind: OpClose}, {Kind: OpCompact}, {Kind: OpCheck}}
 
 func (r *run) newDisk(mem *vfs.MemFS) {
-	r.disk = newDisk(mem, r.tamper.wrapFS, func() {
+	r.disk = newDisk(mem, r.hooks.wrapFS, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.atCut = r.candidates()
@@ -145,10 +147,12 @@ func (r *run) step(op Op) error {
 	switch {
 	case err == nil:
 	case syncFailed && engine.CodeOf(err) == engine.CodeIO: // it takes no writes until it is opened again
+		r.saw("failed syncs", 1)
 		if err := r.restart(); err != nil {
 			return fmt.Errorf("opened after a failed sync: %w", err)
 		}
 	case full && engine.CodeOf(err) == engine.CodeNoSpace:
+		r.saw("full disks", 1)
 	default:
 		return err
 	}
@@ -158,6 +162,13 @@ func (r *run) step(op Op) error {
 		}
 	}
 	return r.checkStats()
+}
+
+// saw tells the hook that something happened n times.
+func (r *run) saw(event string, n int64) {
+	if r.hooks.seen != nil && n > 0 {
+		r.hooks.seen(event, n)
+	}
 }
 
 func (r *run) do(op Op, rng *rand.Rand) error {

@@ -27,21 +27,21 @@ func (f forgetfulFS) Create(name string) (vfs.File, error) {
 // it takes.
 func TestFindsFaults(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		tamper tamper
-		most   int // operations of the shrunk history
+		name  string
+		hooks hooks
+		most  int // operations of the shrunk history
 	}{
-		{"a log that is not synced", tamper{wrapFS: func(fs vfs.FS) vfs.FS { return forgetfulFS{fs} }}, 3},
-		{"a bit of a deletion vector is lost", tamper{deletes: func(s *engine.Snapshot, i int) ([]uint32, error) {
+		{"a log that is not synced", hooks{wrapFS: func(fs vfs.FS) vfs.FS { return forgetfulFS{fs} }}, 3},
+		{"a bit of a deletion vector is lost", hooks{deletes: func(s *engine.Snapshot, i int) ([]uint32, error) {
 			dead, err := s.Deletes(i)
 			return dead[:max(0, len(dead)-1)], err
 		}}, 4},
-		{"tombstones are lost", tamper{lose: func(e edit) bool { return e.del && e.id%7 == 3 }}, 3},
-		{"a row in the middle is lost", tamper{lose: func(e edit) bool { return e.payload%97 == 3 }}, 2},
+		{"tombstones are lost", hooks{lose: func(e edit) bool { return e.del && e.id%7 == 3 }}, 3},
+		{"a row in the middle is lost", hooks{lose: func(e edit) bool { return e.payload%97 == 3 }}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			run := func(h History) error { return runTampered(h, test.tamper) }
+			run := func(h History) error { return runHooked(h, test.hooks) }
 			for seed := range uint64(30) {
 				h := Generate(seed, *length)
 				h.Config = "manual"

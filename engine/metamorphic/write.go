@@ -94,7 +94,12 @@ func (r *run) change(edits []edit, guard *held, interrupt func() bool) error {
 	}
 	_, syncFailed := r.disk.trouble()
 	r.failed(syncFailed)
-	if code == engine.CodeConflict && may || code == engine.CodeCancelled && interrupt != nil {
+	switch {
+	case code == engine.CodeConflict && may:
+		r.saw("conflicts", 1)
+		return nil
+	case code == engine.CodeCancelled && interrupt != nil:
+		r.saw("interrupts", 1)
 		return nil
 	}
 	return err
@@ -102,7 +107,7 @@ func (r *run) change(edits []edit, guard *held, interrupt func() bool) error {
 
 func (r *run) write(w *engine.Write, edits []edit) error {
 	for _, e := range edits {
-		if r.tamper.lose != nil && r.tamper.lose(e) {
+		if r.hooks.lose != nil && r.hooks.lose(e) {
 			continue
 		}
 		var err error
