@@ -23,6 +23,8 @@ var choices = []choice{
 	{OpReadHeld, 40, 0, 0},
 	{OpRelease, 45, 0, 0},
 	{OpScan, 60, 1, 10},
+	{OpWalk, 25, 1, 100},
+	{OpStep, 50, 0, 3},
 	{OpGet, 60, 1, 20},
 	{OpMultiGet, 40, 1, 200},
 	{OpCheck, 20, 0, 0},

@@ -25,6 +25,8 @@ const (
 	OpReadHeld                  // compare a held snapshot with the model
 	OpRelease                   // compare and release a held snapshot
 	OpScan                      // N scans with random bounds
+	OpWalk                      // begin a scan of batches of N rows, of a snapshot that is released at once
+	OpStep                      // read some batches of such a scan, to its end if N is 0
 	OpGet                       // N lookups
 	OpMultiGet                  // one lookup of N keys
 	OpCheck                     // compare everything
@@ -45,7 +47,7 @@ const (
 
 var kindNames = [numKinds]string{
 	"put", "delete", "batch", "load", "guarded", "cancel", "flush", "compact", "compact-range", "garbage", "snapshot",
-	"read-held", "release", "scan", "get", "multi-get", "check", "close", "kill", "crash", "crash-in", "disk-full",
+	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in", "disk-full",
 	"disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop",
 }
 

@@ -34,7 +34,10 @@ func (r *run) releaseAll() {
 	for _, rd := range r.readers {
 		rd.db.Free()
 	}
-	r.held, r.readers = nil, nil
+	for _, w := range r.walks {
+		w.it.Close()
+	}
+	r.held, r.walks, r.readers = nil, nil, nil
 }
 
 // reopen closes the database, or ends it as the death of its process would, and opens it again. No power is cut, so that
@@ -55,6 +58,11 @@ func (r *run) restart() error {
 	for len(r.held) > 0 && !r.config.survivesGarbage() { // the next opening removes what they need
 		if err := r.readHeld(true, nil); err != nil {
 			return fmt.Errorf("a snapshot of a closed database: %w", err)
+		}
+	}
+	for len(r.walks) > 0 && !r.config.survivesGarbage() {
+		if err := r.stepWalk(0, 0); err != nil {
+			return fmt.Errorf("a scan of a closed database: %w", err)
 		}
 	}
 	r.leave()

@@ -31,6 +31,7 @@ type run struct {
 	version int64
 
 	held    []held
+	walks   []*walk
 	readers []*reader
 
 	// mu guards what follows against the goroutine that finds the power cut.
@@ -189,6 +190,8 @@ func (r *run) do(op Op, rng *rand.Rand) error {
 		return r.hold()
 	case OpReadHeld, OpRelease:
 		return r.readHeld(op.Kind == OpRelease, rng)
+	case OpWalk, OpStep:
+		return r.walk(op, rng)
 	case OpScan, OpGet, OpMultiGet, OpCheck:
 		return r.read(op, rng)
 	case OpDiskFull:
