@@ -224,34 +224,6 @@ def test_progress_is_between_0_and_100_and_monotonic(connect, database):
     assert values == sorted(values) or values == sorted(values[:-1]) + values[-1:], values
 
 
-def status(word):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(word))
-
-
-def test_attach_detach_stays_flat(connect, database):
-    con = connect(threads=2)
-    attach(con, database)
-    con.execute("CREATE TABLE m.t(id INT PRIMARY KEY, v INT)")
-    con.execute("INSERT INTO m.t SELECT i, i FROM range(1000) r(i)")
-    con.execute("DETACH m")
-
-    def rounds(count):
-        for i in range(count):
-            attach(con, database)
-            con.execute("INSERT INTO m.t VALUES (?, ?)", [i, i])
-            assert one(con, "SELECT count(*) FROM m.t") == 1000
-            con.execute("DETACH m")
-            assert one(con, f"SELECT count(*) FROM merutable_scan({literal(database)})") == 1000
-
-    rounds(20)
-    descriptors, threads, memory = len(os.listdir("/proc/self/fd")), status("Threads:"), status("VmRSS:")
-    rounds(100)
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 3
-    assert status("Threads:") <= threads + 4
-    assert status("VmRSS:") <= memory + 100 * 1024
-
-
 def test_many_databases_read_idle_handles_are_closed(connect, tmp_path):
     """merutable_scan on forty directories: the handles kept open are few."""
     con = connect(threads=2)
