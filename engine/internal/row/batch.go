@@ -2,6 +2,7 @@ package row
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/keyenc"
@@ -73,6 +74,56 @@ func (c *Columns) AppendRange(src *Columns, from, to int) {
 		c.Ops = append(c.Ops, src.Ops[from:to]...)
 	}
 	c.N += to - from
+}
+
+// AppendReverse is AppendRange with the rows in the other order: row to-1 first, row from last.
+func (c *Columns) AppendReverse(src *Columns, from, to int) {
+	if from >= to {
+		return
+	}
+	for i := range c.Cols {
+		dst, s := &c.Cols[i], &src.Cols[i]
+		dst.appendNulls(c.N, s.Nulls, from, to)
+		if dst.Nulls != nil {
+			slices.Reverse(dst.Nulls[c.N:])
+		}
+		if n := dst.Type.FixedSize(); n > 0 {
+			dst.Fixed = appendReverse(dst.Fixed, s.Fixed[from*n:to*n], n)
+		} else if dst.Type.IsVariable() {
+			dst.Data = slices.Grow(dst.Data, int(s.Offsets[to]-s.Offsets[from]))
+			dst.Offsets = slices.Grow(dst.Offsets, to-from)
+			for j := to - 1; j >= from; j-- {
+				dst.Data = append(dst.Data, s.Data[s.Offsets[j]:s.Offsets[j+1]]...)
+				dst.Offsets = append(dst.Offsets, int64(len(dst.Data)))
+			}
+		}
+	}
+	if c.Seqs != nil {
+		c.Seqs = append(c.Seqs, src.Seqs[from:to]...)
+		slices.Reverse(c.Seqs[c.N:])
+	}
+	if c.Ops != nil {
+		c.Ops = append(c.Ops, src.Ops[from:to]...)
+		slices.Reverse(c.Ops[c.N:])
+	}
+	c.N += to - from
+}
+
+// appendReverse appends values of n bytes, the last one first.
+func appendReverse(dst, src []byte, n int) []byte {
+	at := len(dst)
+	dst = slices.Grow(dst, len(src))[:at+len(src)]
+	out := dst[at:]
+	if n == 8 {
+		for i := len(src) - 8; i >= 0; i, out = i-8, out[8:] {
+			binary.LittleEndian.PutUint64(out, binary.LittleEndian.Uint64(src[i:]))
+		}
+		return dst
+	}
+	for i := len(src) - n; i >= 0; i, out = i-n, out[n:] {
+		copy(out[:n], src[i:i+n])
+	}
+	return dst
 }
 
 // appendNulls appends nulls[from:to] behind n rows; nil stands for rows without NULLs on both sides.
