@@ -63,9 +63,13 @@ func (c *core) openWriter(stored *optionsFile, given Options) error {
 		return err
 	}
 	if m == nil {
-		if err := c.refuseOrphans(); err != nil {
-			return err
-		}
+		err = c.refuseOrphans()
+	} else {
+		// Whoever committed it may not have come to sync its name. What is built on it from here on must not outlive it.
+		err = c.fs.SyncDir(c.fs.Join(c.dir, manifest.Dir))
+	}
+	if err != nil {
+		return err
 	}
 	if err := c.findLogDir(m); err != nil {
 		return err

@@ -105,8 +105,7 @@ func (r *run) recover() error {
 	return r.checkAll()
 }
 
-// settle finds out which of the possible states the database came back in. What was recovered is durable after a power
-// cut; without one it may still be in memory only, at the lower durability levels.
+// settle finds out which of the possible states the database came back in. Opening makes what it finds durable.
 func (r *run) settle(candidates []*state, afterCut bool) error {
 	rows, hasTable, err := r.rows()
 	if err != nil {
@@ -121,11 +120,8 @@ func (r *run) settle(candidates []*state, afterCut bool) error {
 		}
 		if afterCut {
 			r.sawCut(s)
-			r.since = nil
 		}
-		if len(r.since) == 0 || r.current() != s {
-			r.since = append(r.since, s)
-		}
+		r.since = []*state{s}
 		return nil
 	}
 	return fmt.Errorf("it came back in none of %d possible states, the newest of which differs so: %s", len(candidates),
