@@ -21,6 +21,7 @@ type batch struct {
 	// checked says that no key may have been changed after sequence number since.
 	checked bool
 	since   base.Seq
+	base    *Snapshot // of since; the Write holds it
 	data    []byte
 	n       int
 	// memBytes bounds what the records take in a memtable.

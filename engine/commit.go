@@ -112,12 +112,14 @@ func (c *core) commit(prev, next *manifest.Manifest) error {
 	}
 	c.garbage.committed(prev, next)
 	c.stats.commits.Add(1)
+	c.checkCommit(prev, next)
 	return nil
 }
 
 // installFiles makes a manifest that was just committed what readers start from. The memtables are those of this moment,
-// for a writer may have started another one meanwhile, without flushed, if not nil. It runs under commitMu.
-func (c *core) installFiles(next *manifest.Manifest, flushed *memEntry) {
+// for a writer may have started another one meanwhile, without flushed, if not nil. with, if not nil, is given the state
+// before anyone sees it. It runs under commitMu.
+func (c *core) installFiles(next *manifest.Manifest, flushed *memEntry, with func(s *readState)) {
 	c.mu.Lock()
 	old := c.state
 	mems := make([]*memEntry, 0, len(old.mems))
@@ -127,6 +129,9 @@ func (c *core) installFiles(next *manifest.Manifest, flushed *memEntry) {
 		}
 	}
 	s := c.newState(old, next, old.table, mems)
+	if with != nil {
+		with(s)
+	}
 	c.state = s
 	c.stateVersion.Add(1)
 	c.flushDone.Broadcast()
@@ -135,6 +140,7 @@ func (c *core) installFiles(next *manifest.Manifest, flushed *memEntry) {
 	for _, m := range mems {
 		m.resolutions.keepOnly(s.files)
 	}
+	c.kickCompaction()
 }
 
 // discard removes files that were not committed. After a commit of unknown outcome they stay: the manifest may name

@@ -97,7 +97,7 @@ func TestCommitChange(t *testing.T) {
 		dead:    map[*dataFile]*roaring.Bitmap{files[2].dataFile: roaring.BitmapOf(1), files[3].dataFile: roaring.BitmapOf(0)},
 	}
 	must(t, c.commitFiles(s, next, ch))
-	c.installFiles(next, nil)
+	c.installFiles(next, nil, nil)
 	s.unref()
 	c.commitMu.Unlock()
 	want := model{10: 1, 1: 0, 20: 2, 21: 2}

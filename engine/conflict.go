@@ -13,7 +13,8 @@ import (
 
 // A write that was made from what a snapshot showed must not undo what came after it. The check runs under writeMu, when
 // nothing can come any more: a key was changed exactly if memory or a file has a version of it that is newer than the
-// snapshot, a deletion included. Files whose rows are all older are not looked at.
+// snapshot, a deletion included. Files whose rows are all older are not looked at. A compaction drops deletions; then a key
+// that was deleted is one that is live in the snapshot and not any more.
 
 // SetSnapshot makes Commit fail with CodeConflict, nothing written, where a key that the write puts or deletes was
 // changed after the snapshot. Without it the last writer wins.
@@ -24,8 +25,21 @@ func (w *Write) SetSnapshot(s *Snapshot) error {
 	if s.state.core != w.c {
 		return w.keepErr(base.Errorf(base.CodeInvalidArgument, "the snapshot is not of the database in %s", w.c.dir))
 	}
-	w.batch.checked, w.batch.since = true, s.seq
+	if err := s.pin(); err != nil {
+		return w.keepErr(err)
+	}
+	w.dropSnapshot()
+	w.base = &Snapshot{state: s.state, seq: s.seq, visible: s.visible}
+	w.batch.checked, w.batch.since, w.batch.base = true, s.seq, w.base
 	return nil
+}
+
+// dropSnapshot gives up what SetSnapshot pinned.
+func (w *Write) dropSnapshot() {
+	if w.base != nil {
+		w.base.state.unref()
+		w.base = nil
+	}
 }
 
 func conflict(t *table) error {
@@ -37,8 +51,12 @@ func (c *core) checkUnchanged(b *batch) error {
 	if !b.checked || c.visibleSeq() <= b.since {
 		return nil
 	}
-	s := c.current()
-	defer s.unref()
+	now, err := c.acquire()
+	if err != nil {
+		return err
+	}
+	defer now.Close()
+	s := now.state
 	keys := make([][]byte, 0, b.n)
 	records := batchReader{rest: b.data[batchHeader:], n: b.n}
 	for range b.n {
@@ -56,21 +74,92 @@ func (c *core) checkUnchanged(b *batch) error {
 		}
 		keys = append(keys, key)
 	}
-	sorted := false
+	newFiles := func(f *liveFile) bool { return f.meta.SeqMax > b.since }
+	if s.droppedSeq <= b.since && !slices.ContainsFunc(s.files, newFiles) {
+		return nil
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	keys = slices.CompactFunc(keys, bytes.Equal)
 	for _, f := range s.files {
-		if f.meta.SeqMax <= b.since {
-			continue
-		}
-		if !sorted {
-			slices.SortFunc(keys, bytes.Compare)
-			keys = slices.CompactFunc(keys, bytes.Equal)
-			sorted = true
-		}
-		if err := c.checkFile(b, f, keys); err != nil {
-			return err
+		if newFiles(f) {
+			if err := c.checkFile(b, f, keys); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	if s.droppedSeq <= b.since {
+		return nil
+	}
+	return checkDeleted(b, now, keys)
+}
+
+// checkDeleted is for keys of which there is no newer version than the snapshot of the change. Then whatever is live now
+// was live there, so it takes no more than to count.
+func checkDeleted(b *batch, now *Snapshot, keys [][]byte) error {
+	was, err := b.base.countLive(keys)
+	if err != nil {
+		return err
+	}
+	is, err := now.countLive(keys)
+	if err == nil && is != was {
+		err = conflict(b.table)
+	}
+	return err
+}
+
+// countLive returns how many of the keys, which ascend, are live in the snapshot.
+func (s *Snapshot) countLive(keys [][]byte) (n int, err error) {
+	rest := make([][]byte, 0, len(keys))
+	for _, k := range keys {
+		found := false
+		for _, e := range s.state.mems {
+			var op base.Op
+			if _, op, _, found = e.mt.Get(k, s.seq); found {
+				if op == base.OpPut {
+					n++
+				}
+				break
+			}
+		}
+		if !found {
+			rest = append(rest, k)
+		}
+	}
+	for _, f := range s.state.files {
+		dead, err := f.deleted(s.state.core.dir)
+		if err != nil {
+			return 0, err
+		}
+		err = f.findKeys(s.state.table, rest, func(_ int, pos int64) error {
+			if !dead.Contains(uint32(pos)) {
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// findKeys calls hit for each of the keys, which ascend, that the file has.
+func (f *liveFile) findKeys(t *table, keys [][]byte, hit func(i int, pos int64) error) error {
+	if len(keys) == 0 || bytes.Compare(keys[0], f.meta.KeyMax) > 0 || bytes.Compare(keys[len(keys)-1], f.meta.KeyMin) < 0 {
+		return nil
+	}
+	reader, err := f.open(t.schema)
+	if err != nil {
+		return err
+	}
+	next := 0
+	return reader.FindMany(func() ([]byte, bool) {
+		if next == len(keys) {
+			return nil, false
+		}
+		next++
+		return keys[next-1], true
+	}, hit)
 }
 
 func (c *core) checkFile(b *batch, f *liveFile, keys [][]byte) error {
@@ -79,14 +168,7 @@ func (c *core) checkFile(b *batch, f *liveFile, keys [][]byte) error {
 		return err
 	}
 	var changed error
-	next := 0
-	err = reader.FindMany(func() ([]byte, bool) {
-		if next == len(keys) {
-			return nil, false
-		}
-		next++
-		return keys[next-1], true
-	}, func(_ int, pos int64) error {
+	err = f.findKeys(b.table, keys, func(_ int, pos int64) error {
 		changed = newer(b.table, f, reader, pos, b.since)
 		return changed
 	})
@@ -130,5 +212,73 @@ func (l *load) checkMarks(s *readState, marks map[*dataFile]*roaring.Bitmap) err
 			}
 		}
 	}
+	if s.droppedSeq <= b.since {
+		return nil
+	}
+	return l.checkDeleted(s, marks)
+}
+
+// checkDeleted is the function of that name for a bulk load.
+func (l *load) checkDeleted(s *readState, marks map[*dataFile]*roaring.Bitmap) error {
+	was, err := l.countMemory(l.w.base)
+	if err != nil {
+		return err
+	}
+	for i, f := range l.w.base.state.files {
+		hidden, err := l.w.base.findHidden(i)
+		if err != nil {
+			return err
+		}
+		rows, err := l.supersededByRuns(f)
+		if err != nil {
+			return err
+		}
+		was += rows.GetCardinality() - rows.AndCardinality(hidden)
+	}
+	is := uint64(0)
+	for _, f := range s.files {
+		dead, err := f.deleted(l.c.dir)
+		if err != nil {
+			return err
+		}
+		is += marks[f.dataFile].GetCardinality() - marks[f.dataFile].AndCardinality(dead)
+	}
+	if is != was {
+		return conflict(l.w.table)
+	}
 	return nil
+}
+
+// countMemory returns how many live rows in a snapshot's memory the load has keys of.
+func (l *load) countMemory(s *Snapshot) (uint64, error) {
+	found := roaring.New()
+	for _, r := range l.runs {
+		reader, err := r.file.open(l.w.table.schema)
+		if err != nil {
+			return 0, err
+		}
+		it, started := s.memIter(), false
+		err = reader.FindMany(func() ([]byte, bool) {
+			if started {
+				it.Next()
+			} else {
+				it.First()
+				started = true
+			}
+			for it.Valid() && it.Op() == base.OpDelete {
+				it.Next()
+			}
+			if !it.Valid() {
+				return nil, false
+			}
+			return it.Key(), true
+		}, func(i int, _ int64) error {
+			found.Add(uint32(i))
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return found.GetCardinality(), nil
 }

@@ -17,6 +17,7 @@ func TestConflicts(t *testing.T) {
 		return func(t *testing.T, db *DB) { _, err := db.Delete(testKey(id)); must(t, err) }
 	}
 	flush := func(t *testing.T, db *DB) { must(t, db.Flush()) }
+	compact := func(t *testing.T, db *DB) { must(t, db.Compact()) }
 	load := func(t *testing.T, db *DB) { _, err := loadRows(db, 30_000, nil); must(t, err) }
 	for _, c := range []struct {
 		name     string
@@ -30,6 +31,12 @@ func TestConflicts(t *testing.T) {
 		{"delete in memory", []step{del(3)}, true},
 		{"put in a file", []step{put(3), flush}, true},
 		{"delete in a file", []step{put(9), del(3), flush, put(500_000)}, true},
+		{"delete, compacted", []step{del(3), flush, compact}, true},
+		{"delete, compacted with other changes", []step{put(9), del(3), put(11), flush, compact, put(12), flush}, true},
+		{"delete of another key, compacted", []step{del(5), put(9), flush, compact, del(8)}, false},
+		{"a key that came and went", []step{put(600_000), flush, del(600_000), flush, compact}, false},
+		{"delete and put, compacted", []step{del(3), flush, put(3), flush, compact}, true},
+		{"compaction alone", []step{flush, compact}, false},
 		{"load", []step{load}, true},
 	} {
 		for _, large := range []bool{false, true} {

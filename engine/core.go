@@ -70,11 +70,12 @@ type core struct {
 	// now is the clock; tests set it back and forth.
 	now func() time.Time
 
-	pinned    pinSet
-	flushWork chan struct{}
-	stop      chan struct{}
-	workers   sync.WaitGroup
-	logDirty  atomic.Bool
+	pinned      pinSet
+	compactions *compactions
+	flushWork   chan struct{}
+	stop        chan struct{}
+	workers     sync.WaitGroup
+	logDirty    atomic.Bool
 
 	tail logTail // read-only cores: how far the writer's log was read
 }
@@ -135,6 +136,7 @@ func (c *core) install(s *readState, with func()) {
 	if old != nil {
 		old.unref()
 	}
+	c.kickCompaction()
 }
 
 // immutables returns how many memtables of the current state await their flush.

@@ -277,7 +277,7 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return err
 	}
-	c.installFiles(next, e)
+	c.installFiles(next, e, nil)
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 func TestClockJumps(t *testing.T) {
 	fs := vfs.NewMem()
 	rng := rand.New(rand.NewPCG(3, 3))
-	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: time.Minute}
+	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: time.Minute, NoAutoCompaction: true}
 	db := openMem(t, fs, o)
 	m := model{}
 	var offset atomic.Int64
@@ -83,7 +83,7 @@ func TestClockJumps(t *testing.T) {
 // TestGarbageOfLoads: a table that only bulk loads write collects its garbage too.
 func TestGarbageOfLoads(t *testing.T) {
 	fs := vfs.NewMem()
-	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1})
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1, NoAutoCompaction: true})
 	defer db.Free()
 	for range 6 {
 		_, err := loadRows(db, 6000, nil)

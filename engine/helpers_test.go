@@ -11,6 +11,8 @@ import (
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
+func init() { checkCommits = true }
+
 // testSchema is a table with a composite key whose order is not the column order.
 func testSchema() *Schema {
 	return &Schema{

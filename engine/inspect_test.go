@@ -43,7 +43,7 @@ func TestKeyText(t *testing.T) {
 }
 
 func TestVersionsAndOptions(t *testing.T) {
-	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: 2 << 20})
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: 2 << 20, NoAutoCompaction: true})
 	defer db.Free()
 	_, err := db.PutBatch([][]Value{testRow(1, 1), testRow(2, 2)})
 	must(t, err)

@@ -31,6 +31,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 		flushWork: make(chan struct{}, 1), stop: make(chan struct{}), now: time.Now,
 	}
 	c.flushDone.L = &c.mu
+	c.compactions = newCompactions(&o)
 	defer func() {
 		if err != nil {
 			c.release()
@@ -128,6 +129,11 @@ func (c *core) refuseOrphans() error {
 func (c *core) startWorkers() {
 	c.workers.Add(1)
 	go c.flushLoop()
+	if !c.opts.NoAutoCompaction {
+		c.workers.Add(1)
+		go c.compactLoop()
+		c.kickCompaction()
+	}
 	if c.opts.Durability == Interval {
 		c.workers.Add(1)
 		go c.syncLoop()
@@ -347,7 +353,9 @@ func (c *core) release() {
 	default:
 		close(c.stop)
 	}
+	c.compactions.cancel()
 	c.workers.Wait()
+	c.closeCompactions()
 	if c.dirLock != nil {
 		_ = c.dirLock.Close() // nothing to do about it: the lock goes with the process at the latest
 		c.dirLock = nil

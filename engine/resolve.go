@@ -41,6 +41,29 @@ func (c *resolutionCache) of(f *dataFile) *resolution {
 	return r
 }
 
+// known returns how many of the memtable's entries were looked up in a file, and which rows they supersede.
+func (c *resolutionCache) known(f *dataFile) (upTo int, hits []hit) {
+	c.mu.Lock()
+	r := c.byFile[f]
+	c.mu.Unlock()
+	if r == nil {
+		return 0, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.upTo, r.hits
+}
+
+// put notes the answer about a file that nobody asked about yet.
+func (c *resolutionCache) put(f *dataFile, r *resolution) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byFile == nil {
+		c.byFile = map[*dataFile]*resolution{}
+	}
+	c.byFile[f] = r
+}
+
 // keepOnly drops the answers about files that left the current state.
 func (c *resolutionCache) keepOnly(files []*liveFile) {
 	c.mu.Lock()

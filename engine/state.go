@@ -149,6 +149,9 @@ type readState struct {
 	files    []*liveFile
 	index    *fileIndex  // of files
 	mems     []*memEntry // newest first; the active one, if any, is the first
+	// droppedSeq bounds the sequence numbers of the deletions that compactions of this process have dropped: of later
+	// ones there is a trace in the files or in memory.
+	droppedSeq base.Seq
 }
 
 // newState makes a state with one reference, which itself references files and memtables. Deletion vectors and readers
@@ -156,6 +159,9 @@ type readState struct {
 func (c *core) newState(prev *readState, m *manifest.Manifest, t *table, mems []*memEntry) *readState {
 	s := &readState{core: c, manifest: m, table: t, mems: mems}
 	s.refs.Store(1)
+	if prev != nil {
+		s.droppedSeq = prev.droppedSeq
+	}
 	if prev != nil && prev.manifest == m { // only the memtables are others
 		s.files, s.index = prev.files, prev.index
 	} else {
@@ -199,6 +205,18 @@ func (c *core) liveFiles(prev *readState, m *manifest.Manifest) []*liveFile {
 		files[i] = lf
 	}
 	return files
+}
+
+// only makes a state with one reference that holds nothing but some files of s, for a job that needs no more and runs for
+// long.
+func (s *readState) only(files []*liveFile) *readState {
+	part := &readState{core: s.core, manifest: s.manifest, table: s.table, files: files}
+	part.refs.Store(1)
+	for _, f := range files {
+		f.ref()
+	}
+	s.core.pinned.add(part)
+	return part
 }
 
 func (s *readState) ref() { s.refs.Add(1) }

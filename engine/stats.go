@@ -38,6 +38,7 @@ type Stats struct {
 	FilesRemoved     int64 `json:"files_removed"`
 
 	ReadStats
+	CompactionStats
 }
 
 // Stats returns the engine's counters and gauges.
@@ -56,6 +57,7 @@ func (db *DB) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Seq = c.visible
+	st.CompactionStats = c.compactionStats()
 	if c.state == nil {
 		return st
 	}

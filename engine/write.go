@@ -13,7 +13,8 @@ type Write struct {
 	c         *core
 	table     *table
 	batch     batch
-	load      *load // set once the change outgrew the batch
+	load      *load     // set once the change outgrew the batch
+	base      *Snapshot // what SetSnapshot was given, pinned
 	interrupt func() bool
 	err       error
 	done      bool
@@ -205,6 +206,7 @@ func (w *Write) Close() {
 		if w.load != nil {
 			w.load.close()
 		}
+		w.dropSnapshot()
 		if n := cap(w.batch.data); n > 0 && n <= maxPooledBytes {
 			buf := w.batch.data[:0]
 			batchBuffers.Put(&buf)

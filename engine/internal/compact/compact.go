@@ -242,10 +242,10 @@ func Pressure(files []File, o Options) (l0 int, pending int64) {
 	return l0, pending
 }
 
-// stale reports whether so much of a file is deleted that it is written anew.
+// stale reports whether so much of a file is deleted that it is written anew. Files of level 0 are soon merged anyway.
 func (v *view) stale(i int) bool {
 	f := &v.files[i]
-	return f.Deleted*100 > int64(v.o.MaxDeletedPercent)*f.Rows
+	return f.Level > 0 && f.Deleted*100 > int64(v.o.MaxDeletedPercent)*f.Rows
 }
 
 // score is how far a level is above its target; from 1 on it is compacted.

@@ -195,9 +195,6 @@ func (v *view) pickStale() *Job {
 	}
 	level := v.files[best].Level
 	in := []int{best}
-	if level == 0 {
-		return job(Rewrite, 0, in)
-	}
 	const outputs = 4
 	files := v.levels[level]
 	size := v.files[best].live()
@@ -218,8 +215,7 @@ func (v *view) pickStale() *Job {
 
 // inTheWay reports whether a running job writes where file i is.
 func (v *view) inTheWay(i int) bool {
-	level := v.files[i].Level
-	return level > 0 && v.blocked(v.span(level, []int{i}))
+	return v.blocked(v.span(v.files[i].Level, []int{i}))
 }
 
 // pickSmall merges neighbours of a level that are all small.

@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/compact"
+	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/sst"
+)
+
+// compactJob is one compaction: it streams the live rows of its inputs, as they are at its start, in key order into new
+// files, and replaces the inputs by those in one commit. Each live key has exactly one live row over all files, so the
+// merge compares no versions, and a deletion is a row that is dead in its own file and does not come along. What other
+// commits delete from the inputs while the job runs is deleted from the outputs in the job's own commit: the job knows
+// where each row went.
+type compactJob struct {
+	c         *core
+	kind      compact.Kind
+	level     int        // of the outputs
+	pin       *readState // the inputs as they are at the start
+	span      compact.Span
+	interrupt func() bool
+
+	chains  []*chain
+	outputs []*compactOutput
+	// size is what the outputs will take together, estimated.
+	size int64
+}
+
+// errStale ends a job whose inputs left the table meanwhile: the table was dropped.
+var errStale = errors.New("the inputs of the compaction left the table")
+
+// newCompactJob pins the inputs. The caller registers the job, and ends it with finishJob.
+func (c *core) newCompactJob(s *readState, p *compact.Job, interrupt func() bool) *compactJob {
+	j := &compactJob{c: c, kind: p.Kind, level: p.Level, interrupt: interrupt}
+	files := make([]*liveFile, len(p.Inputs))
+	for i, n := range p.Inputs {
+		files[i] = s.files[n]
+	}
+	j.span = compact.Span{Level: p.Level, Min: files[0].meta.KeyMin, Max: files[0].meta.KeyMax}
+	for _, f := range files {
+		if bytes.Compare(f.meta.KeyMin, j.span.Min) < 0 {
+			j.span.Min = f.meta.KeyMin
+		}
+		if bytes.Compare(f.meta.KeyMax, j.span.Max) > 0 {
+			j.span.Max = f.meta.KeyMax
+		}
+	}
+	j.pin = s.only(files)
+	return j
+}
+
+// run does the job. It returns nil where the table was dropped meanwhile.
+func (j *compactJob) run() error {
+	m := &j.c.compactions.counters
+	start := time.Now()
+	err := j.do()
+	if errors.Is(err, errStale) {
+		return nil
+	}
+	if err == nil {
+		m.done(j, time.Since(start))
+	}
+	return err
+}
+
+func (j *compactJob) do() error {
+	if j.kind == compact.Drop || j.kind == compact.Move {
+		return j.commit()
+	}
+	err := j.merge()
+	if err == nil {
+		err = j.commit()
+	}
+	if err != nil {
+		j.discard()
+	}
+	for _, o := range j.outputs {
+		j.c.pending.remove(o.meta.Path)
+	}
+	return err
+}
+
+func (j *compactJob) discard() {
+	for _, o := range j.outputs {
+		j.c.discard(&o.newFile)
+	}
+}
+
+// compactOutput is a file that a job wrote.
+type compactOutput struct {
+	newFile
+	// from has, for each chain of inputs, the positions of the rows that came from there.
+	from []*roaring.Bitmap
+}
+
+// outputWriter writes one output of a job.
+type outputWriter struct {
+	*compactOutput
+	w        *sst.Writer
+	rel, dir string
+	reported int64 // bytes, of which the limiter knows
+}
+
+// maxOutputRows bounds a file whose rows take next to nothing.
+const maxOutputRows = 64 << 20
+
+func (j *compactJob) newOutput() (*outputWriter, error) {
+	c := j.c
+	level := "L" + strconv.Itoa(j.level)
+	o := &outputWriter{compactOutput: &compactOutput{}, rel: "data/" + level + "/" + newUUID() + ".parquet", dir: c.fs.Join(c.dir, "data", level)}
+	for range j.chains {
+		o.from = append(o.from, roaring.New())
+	}
+	if err := c.mkdirDurable(o.dir); err != nil {
+		return nil, err
+	}
+	c.pending.add(o.rel)
+	var err error
+	o.w, err = sst.NewWriter(c.fs, c.fs.Join(c.dir, o.rel), sst.WriterOptions{Schema: j.pin.table.schema, Level: j.level})
+	if err != nil {
+		c.pending.remove(o.rel)
+		return nil, err
+	}
+	return o, nil
+}
+
+// append takes rows from to to-1 of a chain's batch.
+func (o *outputWriter) append(src *chain, n int) error {
+	at := uint64(o.w.Rows())
+	if err := o.w.Append(src.cols, src.at, src.at+n); err != nil {
+		return err
+	}
+	if n == 1 {
+		o.from[src.number].Add(uint32(at))
+	} else {
+		o.from[src.number].AddRange(at, at+uint64(n))
+	}
+	return nil
+}
+
+// finish makes the file durable and adds it to the outputs of the job.
+func (j *compactJob) finish(o *outputWriter) error {
+	c, schema := j.c, j.pin.table.schema
+	info, err := o.w.Finish()
+	if err == nil {
+		err = c.fs.SyncDir(o.dir)
+	}
+	if err != nil {
+		j.abort(o)
+		return err
+	}
+	o.meta = &manifest.File{
+		Path: o.rel, Size: info.Size, Rows: info.Rows, Level: j.level, SeqMin: info.SeqMin, SeqMax: info.SeqMax,
+		KeyMin: info.KeyMin, KeyMax: info.KeyMax,
+	}
+	for _, col := range info.NaNColumns {
+		o.meta.NaNFieldIDs = append(o.meta.NaNFieldIDs, schema.Columns[col].FieldID)
+	}
+	for _, bm := range o.from {
+		bm.RunOptimize()
+	}
+	j.outputs = append(j.outputs, o.compactOutput)
+	return nil
+}
+
+// abort gives an output up that was not finished.
+func (j *compactJob) abort(o *outputWriter) {
+	o.w.Abort()
+	_ = j.c.fs.Remove(j.c.fs.Join(j.c.dir, o.rel)) // if it was finished; what stays is an orphan
+	j.c.pending.remove(o.rel)
+}
+
+// commit replaces the inputs by the outputs.
+func (j *compactJob) commit() error {
+	c := j.c
+	c.commitMu.Lock()
+	defer c.commitMu.Unlock()
+	if err := c.writable(); err != nil {
+		return err
+	}
+	s := c.current()
+	defer s.unref()
+	inputs, err := j.inputsIn(s)
+	if err != nil {
+		return err
+	}
+	next := s.manifest.Next()
+	next.Properties[manifest.PropJob] = "compact"
+	ch := change{removed: map[*dataFile]bool{}, levels: map[*dataFile]int{}}
+	var dropped base.Seq
+	if j.kind == compact.Move {
+		for _, f := range inputs {
+			if f.meta.Level != j.level && j.free(s, f.meta.KeyMin, f.meta.KeyMax) {
+				ch.levels[f.dataFile] = j.level
+			}
+		}
+		if len(ch.levels) == 0 {
+			return nil
+		}
+	} else {
+		if err := j.markDeleted(inputs); err != nil {
+			return err
+		}
+		for _, f := range inputs {
+			ch.removed[f.dataFile] = true
+			if f.meta.Deleted > 0 {
+				dropped = max(dropped, f.meta.SeqMax)
+			}
+		}
+		for _, o := range slices.Backward(j.outputs) {
+			if !j.free(s, o.meta.KeyMin, o.meta.KeyMax) {
+				o.meta.Level = 0
+			}
+			ch.added = append(ch.added, &o.newFile)
+		}
+	}
+	if err := c.commitFiles(s, next, ch); err != nil {
+		return err
+	}
+	answers := j.translateAnswers(s.mems)
+	c.installFiles(next, nil, func(ns *readState) {
+		ns.droppedSeq = max(ns.droppedSeq, dropped)
+		answers.install(ns)
+	})
+	c.collectGarbage()
+	return nil
+}
+
+// inputsIn returns the inputs as they are in s.
+func (j *compactJob) inputsIn(s *readState) ([]*liveFile, error) {
+	now := make(map[*dataFile]*liveFile, len(s.files))
+	for _, f := range s.files {
+		now[f.dataFile] = f
+	}
+	inputs := make([]*liveFile, len(j.pin.files))
+	for i, f := range j.pin.files {
+		if inputs[i] = now[f.dataFile]; inputs[i] == nil {
+			return nil, errStale
+		}
+	}
+	return inputs, nil
+}
+
+// free reports whether the keys from lo to hi meet no file on the level of the outputs that is no input. A bulk load may
+// have put one there meanwhile. Then the file goes to level 0, where it is as right as anywhere.
+func (j *compactJob) free(s *readState, lo, hi []byte) bool {
+	if j.level == 0 {
+		return true
+	}
+	return !slices.ContainsFunc(s.files, func(f *liveFile) bool {
+		return f.meta.Level == j.level && bytes.Compare(lo, f.meta.KeyMax) <= 0 && bytes.Compare(f.meta.KeyMin, hi) <= 0 &&
+			!slices.ContainsFunc(j.pin.files, func(in *liveFile) bool { return in.dataFile == f.dataFile })
+	})
+}

@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/merutable/merutable/engine/internal/row"
+	"github.com/merutable/merutable/engine/internal/sst"
+)
+
+// chain is inputs of a job whose key ranges do not meet, in key order: one sorted sequence of rows. Its files are open one
+// after the other, so a job holds a batch of rows for each chain, not for each file.
+type chain struct {
+	job    *compactJob
+	number int // among the job's chains
+	inputs []*jobInput
+
+	next int // the next input to open
+	cur  *jobInput
+	it   *sst.Iter
+	cols *row.Columns // nil at the end
+	at   int
+	key  []byte // of row at
+	// probe is for keys that are looked at in passing.
+	probe []byte
+}
+
+// jobInput is one file of a chain.
+type jobInput struct {
+	file *liveFile
+	dead *roaring.Bitmap // at the start of the job
+	// before is how many live rows the chain has before this file.
+	before int64
+}
+
+func (in *jobInput) live() int64 { return in.file.meta.Rows - int64(in.dead.GetCardinality()) }
+
+// makeChains parts the inputs into as few chains as there can be.
+func (j *compactJob) makeChains() error {
+	files := slices.Clone(j.pin.files)
+	slices.SortFunc(files, func(a, b *liveFile) int { return bytes.Compare(a.meta.KeyMin, b.meta.KeyMin) })
+	for _, f := range files {
+		dead, err := f.deleted(j.c.dir)
+		if err != nil {
+			return err
+		}
+		in := &jobInput{file: f, dead: dead}
+		j.size += int64(float64(f.meta.Size) * float64(in.live()) / float64(f.meta.Rows))
+		i := slices.IndexFunc(j.chains, func(ch *chain) bool {
+			return bytes.Compare(ch.inputs[len(ch.inputs)-1].file.meta.KeyMax, f.meta.KeyMin) < 0
+		})
+		if i < 0 {
+			i = len(j.chains)
+			j.chains = append(j.chains, &chain{job: j, number: i})
+		}
+		ch := j.chains[i]
+		if n := len(ch.inputs); n > 0 {
+			in.before = ch.inputs[n-1].before + ch.inputs[n-1].live()
+		}
+		ch.inputs = append(ch.inputs, in)
+	}
+	return nil
+}
+
+// advance moves n rows on.
+func (ch *chain) advance(n int) error {
+	if ch.at += n; ch.cols != nil && ch.at < ch.cols.N {
+		ch.loadKey()
+		return nil
+	}
+	return ch.load()
+}
+
+// load moves to the next batch.
+func (ch *chain) load() error {
+	if err := ch.job.interrupted(); err != nil {
+		return err
+	}
+	for {
+		if ch.it == nil {
+			if ch.next == len(ch.inputs) {
+				ch.cols = nil
+				return nil
+			}
+			if err := ch.open(); err != nil {
+				return err
+			}
+		}
+		cols, _, err := ch.it.Next()
+		if err != nil {
+			return err
+		}
+		if cols == nil {
+			ch.close()
+			continue
+		}
+		if meta := ch.cur.file.meta; meta.SeqInherited {
+			for i := range cols.Seqs {
+				cols.Seqs[i] = meta.SeqMax
+			}
+		}
+		ch.cols, ch.at = cols, 0
+		ch.loadKey()
+		return nil
+	}
+}
+
+// open starts with the next file that has live rows.
+func (ch *chain) open() error {
+	ch.cur = ch.inputs[ch.next]
+	ch.next++
+	reader, err := ch.cur.file.open(ch.job.pin.table.schema)
+	if err != nil {
+		return err
+	}
+	ch.it = reader.NewIter(sst.IterOptions{Hidden: true, Skip: ch.cur.dead, BatchRows: ch.batchRows()})
+	return nil
+}
+
+// batchRows keeps batches of large rows small. What is known of the size of a row is what it takes in the file.
+func (ch *chain) batchRows() int {
+	const most, least, batchBytes = 8192, 64, 2 << 20
+	meta := ch.cur.file.meta
+	return int(min(max(batchBytes*meta.Rows/max(meta.Size, 1), least), most))
+}
+
+func (ch *chain) loadKey() {
+	ch.key = ch.cols.AppendKey(ch.key[:0], ch.job.pin.table.schema.PrimaryKey, ch.at)
+}
+
+// run returns how many of the next rows of the batch have keys below limit, nil for no limit; the first one has.
+func (ch *chain) run(limit []byte) int {
+	n := ch.cols.N - ch.at
+	below := func(i int) bool {
+		ch.probe = ch.cols.AppendKey(ch.probe[:0], ch.job.pin.table.schema.PrimaryKey, ch.at+i)
+		return bytes.Compare(ch.probe, limit) < 0
+	}
+	if limit == nil || n <= 1 {
+		return n
+	}
+	// Gallop, then bisect: row lo is below the limit, row hi is not.
+	lo, hi := 0, 1
+	for hi < n && below(hi) {
+		lo, hi = hi, 2*hi
+	}
+	for hi = min(hi, n); hi-lo > 1; {
+		if mid := (lo + hi) / 2; below(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo + 1
+}
+
+func (ch *chain) close() {
+	if ch.it != nil {
+		ch.it.Close()
+		ch.it = nil
+	}
+}
+
+func (j *compactJob) interrupted() error { return j.c.interrupted(j.interrupt) }
+
+// merge writes the outputs.
+func (j *compactJob) merge() (err error) {
+	if err := j.makeChains(); err != nil {
+		return err
+	}
+	defer func() {
+		for _, ch := range j.chains {
+			ch.close()
+		}
+	}()
+	var chains []*chain // those with rows left, ascending by current key
+	for _, ch := range j.chains {
+		if err := ch.load(); err != nil {
+			return err
+		}
+		chains = place(chains, ch)
+	}
+	var out *outputWriter
+	defer func() {
+		if out != nil {
+			j.abort(out)
+		}
+	}()
+	cut := j.cutBytes()
+	for len(chains) > 0 {
+		if out == nil {
+			if out, err = j.newOutput(); err != nil {
+				return err
+			}
+		}
+		first := chains[0]
+		var limit []byte
+		if len(chains) > 1 {
+			limit = chains[1].key
+		}
+		n := first.run(limit)
+		if err := out.append(first, n); err != nil {
+			return err
+		}
+		batchEnds := first.at+n == first.cols.N
+		if err := first.advance(n); err != nil {
+			return err
+		}
+		chains = place(chains[1:], first)
+		if !batchEnds {
+			continue
+		}
+		// Once a batch is often enough for what follows.
+		written := out.w.EstimatedBytes()
+		if err := j.c.compactions.throttle(written-out.reported, j.interrupted); err != nil {
+			return err
+		}
+		out.reported = max(out.reported, written)
+		if written >= cut || out.w.Rows() >= maxOutputRows {
+			full := out
+			out = nil
+			if err := j.finish(full); err != nil {
+				return err
+			}
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	last := out
+	out = nil
+	return j.finish(last)
+}
+
+// place puts a chain where it belongs among others, or leaves it out at its end. It may use the place before the first.
+func place(chains []*chain, ch *chain) []*chain {
+	if ch.cols == nil {
+		return chains
+	}
+	i := 0
+	for i < len(chains) && bytes.Compare(chains[i].key, ch.key) < 0 {
+		i++
+	}
+	return slices.Insert(chains, i, ch)
+}
+
+// cutBytes returns the size at which an output ends: about the target, so that the last one is not much smaller than the
+// others.
+func (j *compactJob) cutBytes() int64 {
+	target := j.c.opts.TargetFileBytes
+	n := (j.size + target/2) / target
+	if n <= 1 {
+		return target + target/2
+	}
+	return j.size/n + target/8
+}

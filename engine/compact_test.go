@@ -1,0 +1,378 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/compact"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// smallLevels makes levels so small that some hundred rows fill several.
+func smallLevels(o Options) Options {
+	o.MemtableBytes = minMemtableBytes
+	o.L0Files, o.TargetFileBytes, o.BaseLevelBytes, o.LevelMultiplier = 2, 16<<10, 64<<10, 3
+	return o
+}
+
+// putIDs writes one row for each id, all with one payload, and takes note.
+func putIDs(t testing.TB, db *DB, m model, payload int64, ids ...int64) {
+	t.Helper()
+	w, err := db.NewWrite()
+	must(t, err)
+	defer w.Close()
+	for _, id := range ids {
+		must(t, w.Put(testRow(id, payload)))
+		m[id] = payload
+	}
+	_, err = w.Commit()
+	must(t, err)
+}
+
+func deleteIDs(t testing.TB, db *DB, m model, ids ...int64) {
+	t.Helper()
+	w, err := db.NewWrite()
+	must(t, err)
+	defer w.Close()
+	for _, id := range ids {
+		must(t, w.Delete(testKey(id)))
+		delete(m, id)
+	}
+	_, err = w.Commit()
+	must(t, err)
+}
+
+func ids(from, to, step int64) (out []int64) {
+	for id := from; id < to; id += step {
+		out = append(out, id)
+	}
+	return out
+}
+
+// waitIdle waits until no compaction runs and none is to be picked.
+func waitIdle(t testing.TB, db *DB) {
+	t.Helper()
+	c := db.c
+	m := c.compactions
+	deadline := time.After(time.Minute)
+	for {
+		m.mu.Lock()
+		s := c.current()
+		files, spans := m.describe(s, time.Now())
+		s.unref()
+		idle := len(m.running) == 0 && compact.Pick(files, spans, c.opts.compactOptions()) == nil
+		changed := m.changed
+		m.mu.Unlock()
+		if idle {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("compaction does not come to rest: %+v", db.Stats().CompactionStats)
+		}
+	}
+}
+
+// TestCompact: what a manual compaction leaves, and that doing it again does nothing.
+func TestCompact(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), Options{NoAutoCompaction: true})
+	defer db.Free()
+	must(t, db.Compact()) // nothing to do
+	m := model{}
+	putIDs(t, db, m, 1, ids(0, 1000, 1)...)
+	must(t, db.Flush())
+	putIDs(t, db, m, 2, ids(0, 1000, 3)...)
+	deleteIDs(t, db, m, ids(0, 1000, 7)...)
+	must(t, db.Flush())
+	old, err := db.Snapshot()
+	must(t, err)
+	defer old.Close()
+	oldModel := maps.Clone(m)
+	putIDs(t, db, m, 3, ids(500, 1500, 2)...)
+	deleteIDs(t, db, m, 1, 2, 2000)
+	must(t, db.Compact())
+	check(t, db, m)
+	checkSnapshot(t, old, oldModel)
+	files := mustSnapshot(t, db).Files()
+	if len(files) != 1 || files[0].Level != 1 || files[0].Deleted != 0 || files[0].Rows != int64(len(m)) {
+		t.Fatalf("files %+v, %d rows", files, len(m))
+	}
+	version := db.Stats().Version
+	must(t, db.Compact())
+	if st := db.Stats(); st.Version != version || st.Compactions != 1 || st.CompactionRowsWritten != int64(len(m)) || st.Levels[1].Files != 1 {
+		t.Fatalf("a second compaction did something: %+v", st.CompactionStats)
+	}
+	deleteIDs(t, db, m, slices.Collect(maps.Keys(m))...)
+	must(t, db.Compact())
+	check(t, db, m)
+	if st := db.Stats(); st.DataFiles != 0 {
+		t.Fatalf("%d files of a table without rows", st.DataFiles)
+	}
+}
+
+// TestCompactRange: files outside of the range stay as they are.
+func TestCompactRange(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), Options{NoAutoCompaction: true})
+	defer db.Free()
+	m := model{}
+	for i := range int64(4) {
+		putIDs(t, db, m, 1, ids(100*i, 100*i+100, 1)...)
+		must(t, db.Flush())
+		putIDs(t, db, m, 2, ids(100*i+50, 100*i+90, 1)...)
+		must(t, db.Flush())
+	}
+	must(t, db.CompactRange(CompactOptions{Lower: []Value{Int(110)}, Upper: []Value{Int(199)}}))
+	check(t, db, m)
+	if st := db.Stats(); st.Levels[0].Files != 6 || st.Levels[1].Files != 1 {
+		t.Fatalf("levels %+v", st.Levels)
+	}
+	must(t, db.CompactRange(CompactOptions{Upper: []Value{Int(-1)}}))
+	must(t, db.CompactRange(CompactOptions{Lower: []Value{Int(2)}, Upper: []Value{Int(1)}}))
+	wantCode(t, db.CompactRange(CompactOptions{Lower: []Value{Null()}}), CodeInvalidArgument)
+	must(t, db.Compact())
+	check(t, db, m)
+	if st := db.Stats(); st.Levels[0].Files != 0 || st.DeletedRows != 0 {
+		t.Fatalf("levels %+v", st.Levels)
+	}
+}
+
+// duringCompaction runs fn once, while a compaction is writing its first file.
+func duringCompaction(fs *vfs.CountingFS, level int, fn func()) {
+	var once atomic.Bool
+	fs.SetHook(func(op vfs.Op, path string) {
+		if op == vfs.OpCreate && matchLevel(path, level) && once.CompareAndSwap(false, true) {
+			fn()
+		}
+	})
+}
+
+func matchLevel(path string, level int) bool {
+	var name string
+	n, _ := fmt.Sscanf(path, fmt.Sprintf("/db/data/L%d/%%s", level), &name)
+	return n == 1 && len(name) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.parquet")
+}
+
+// TestDeletesDuringCompaction: what is deleted and overwritten in the inputs while a compaction runs is deleted from its
+// outputs, whatever rows were dead before and wherever the rows go.
+func TestDeletesDuringCompaction(t *testing.T) {
+	fs := vfs.NewCountingFS(vfs.NewMem())
+	o := smallLevels(Options{NoAutoCompaction: true})
+	db := openMem(t, fs, o)
+	m := model{}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var random []int64
+	for range 12_000 {
+		random = append(random, rng.Int64N(20_000))
+	}
+	for i := range 4 {
+		putIDs(t, db, m, int64(i), random[3000*i:3000*i+3000]...)
+		deleteIDs(t, db, m, random[3000*i+50:3000*i+200]...)
+		must(t, db.Flush())
+	}
+	for round := range 3 {
+		ran := false
+		var held *Snapshot
+		heldModel := model{}
+		duringCompaction(fs, 1, func() {
+			ran = true
+			deleteIDs(t, db, m, random[100*round:100*round+3000]...)
+			must(t, db.Flush())
+			putIDs(t, db, m, 77, random[5000:5100]...)
+			var err error
+			held, err = db.Snapshot()
+			must(t, err)
+			maps.Copy(heldModel, m)
+		})
+		must(t, db.Compact())
+		fs.SetHook(nil)
+		if !ran {
+			t.Fatal("nothing was written")
+		}
+		check(t, db, m)
+		checkSnapshot(t, held, heldModel)
+		held.Close()
+		st := db.Stats()
+		if st.Levels[1].Files < 2 || st.DeletedRows == 0 {
+			t.Fatalf("%d rows are deleted in %+v", st.DeletedRows, st.Levels)
+		}
+		db.Free()
+		db = openMem(t, fs, o)
+		check(t, db, m)
+		putIDs(t, db, m, int64(round), random[:6000]...)
+	}
+	db.Free()
+}
+
+// TestAnswersAfterCompaction: what was looked up about the inputs holds for the outputs, for the newest state and for
+// older snapshots, and is not looked up again.
+func TestAnswersAfterCompaction(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), smallLevels(Options{NoAutoCompaction: true}))
+	defer db.Free()
+	m := model{}
+	for i := range int64(4) {
+		putIDs(t, db, m, i, ids(i, 8000, i+1)...)
+		must(t, db.Flush())
+	}
+	putIDs(t, db, m, 50, ids(0, 8000, 11)...)
+	early, err := db.Snapshot()
+	must(t, err)
+	defer early.Close()
+	earlyModel := maps.Clone(m)
+	deleteIDs(t, db, m, ids(0, 8000, 13)...)
+	check(t, db, m) // looks everything up
+	deleteIDs(t, db, m, ids(0, 8000, 301)...)
+	c := db.c
+	jobs, err := c.planManual(CompactOptions{})
+	must(t, err)
+	if len(jobs) != 1 {
+		t.Fatalf("%d jobs", len(jobs))
+	}
+	must(t, jobs[0].run())
+	c.finishJob(jobs[0], nil, false)
+	s := c.current()
+	defer s.unref()
+	if len(s.files) < 2 {
+		t.Fatalf("%d files", len(s.files))
+	}
+	hits := 0
+	for _, f := range s.files {
+		n, known := s.mems[0].resolutions.known(f.dataFile)
+		if want := len(ids(0, 8000, 11)) + len(ids(0, 8000, 13)); n != want {
+			t.Fatalf("%d entries are known of, want %d", n, want)
+		}
+		hits += len(known)
+	}
+	if want := len(ids(0, 8000, 11)) + len(ids(0, 8000, 13)) - len(ids(0, 8000, 143)); hits != want {
+		t.Fatalf("%d rows are superseded, want %d", hits, want)
+	}
+	check(t, db, m)
+	checkSnapshot(t, early, earlyModel)
+	must(t, db.Flush())
+	check(t, db, m)
+}
+
+// TestConvergence: a table that is left alone comes to rest, with all levels within their bounds, and stays the same.
+func TestConvergence(t *testing.T) {
+	fs := vfs.NewMem()
+	o := smallLevels(Options{CompactionThreads: 2})
+	db := openMem(t, fs, o)
+	rng := rand.New(rand.NewPCG(5, 5))
+	m := model{}
+	for range 30 {
+		writeRandom(t, db, rng, m, 30_000, 2500)
+		must(t, db.Flush())
+	}
+	waitIdle(t, db)
+	check(t, db, m)
+	st := db.Stats()
+	if st.Levels[0].Files >= int64(o.L0Files) || st.Levels[2].Files == 0 || st.CompactionPendingBytes != 0 {
+		t.Fatalf("%d bytes wait; levels %+v", st.CompactionPendingBytes, st.Levels)
+	}
+	must(t, db.Close())
+	db.Free()
+	db = openMem(t, fs, o)
+	waitIdle(t, db)
+	if again := db.Stats(); again.Levels != st.Levels && st.Levels[0].Files == again.Levels[0].Files {
+		t.Fatalf("levels %+v, before %+v", again.Levels, st.Levels)
+	}
+	check(t, db, m)
+	db.Free()
+}
+
+// TestPendingAtOpen: what waited for compaction when the database was closed is done once it is open again.
+func TestPendingAtOpen(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, smallLevels(Options{NoAutoCompaction: true}))
+	m := model{}
+	for i := range int64(5) {
+		putIDs(t, db, m, i, ids(i, 500, i+1)...)
+		must(t, db.Flush())
+	}
+	if st := db.Stats(); st.Levels[0].Files != 5 || st.CompactionPendingBytes == 0 {
+		t.Fatalf("levels %+v", st.Levels)
+	}
+	must(t, db.Close())
+	db.Free()
+	o := smallLevels(Options{})
+	must(t, o.Set("auto_compaction", "true"))
+	db = openMem(t, fs, o)
+	defer db.Free()
+	waitIdle(t, db)
+	if st := db.Stats(); st.Levels[0].Files != 0 || st.DataFiles != 1 {
+		t.Fatalf("levels %+v", st.Levels)
+	}
+	check(t, db, m)
+}
+
+// TestCompactRefused: who may not compact, and what ends a compaction.
+func TestCompactRefused(t *testing.T) {
+	fs := vfs.NewCountingFS(vfs.NewMem())
+	db := openMem(t, fs, Options{NoAutoCompaction: true})
+	m := model{}
+	for i := range int64(3) {
+		putIDs(t, db, m, i, ids(0, 5000, 1)...)
+		must(t, db.Flush())
+	}
+	reader, err := Open("/db", Options{fs: fs, ReadOnly: true})
+	must(t, err)
+	wantCode(t, reader.Compact(), CodeReadOnly)
+	reader.Free()
+	asked := 0
+	wantCode(t, db.CompactRange(CompactOptions{Interrupt: func() bool { asked++; return asked > 2 }}), CodeCancelled)
+	if st := db.Stats(); st.Levels[0].Files != 3 || st.CompactionErrors != 0 || st.CompactionsRunning != 0 {
+		t.Fatalf("an interrupted compaction did something: %+v", st.CompactionStats)
+	}
+	check(t, db, m)
+	// Closing the handle beside a compaction ends it.
+	ended := make(chan error, 1)
+	duringCompaction(fs, 1, func() { go func() { ended <- db.Close() }() })
+	release := make(chan struct{})
+	err = db.CompactRange(CompactOptions{Interrupt: func() bool {
+		if db.Closed() {
+			<-db.c.stop
+		}
+		return false
+	}})
+	close(release)
+	if err != nil { // it may have been quicker
+		wantCode(t, err, CodeClosed)
+	}
+	must(t, <-ended)
+	fs.SetHook(nil)
+	wantCode(t, db.Compact(), CodeClosed)
+	db.Free()
+	db = openMem(t, fs, Options{})
+	defer db.Free()
+	check(t, db, m)
+}
+
+// TestDropDuringCompaction: a compaction whose table is dropped comes to nothing and leaves no file.
+func TestDropDuringCompaction(t *testing.T) {
+	fs := vfs.NewCountingFS(vfs.NewMem())
+	db := openMem(t, fs, Options{NoAutoCompaction: true})
+	defer db.Free()
+	m := model{}
+	for i := range int64(3) {
+		putIDs(t, db, m, i, ids(0, 500, 1)...)
+		must(t, db.Flush())
+	}
+	duringCompaction(fs, 1, func() {
+		must(t, db.DropTable())
+		must(t, db.CreateTable(testSchema()))
+		_, err := db.Put(testRow(1, 2))
+		must(t, err)
+	})
+	must(t, db.Compact())
+	fs.SetHook(nil)
+	check(t, db, model{1: 2})
+	if names, err := fs.List("/db/data/L1"); err != nil || len(names) > 0 {
+		t.Fatalf("level 1 holds %v (%v)", names, err)
+	}
+}
