@@ -60,11 +60,11 @@ type core struct {
 	failure      error // why the core takes no more writes
 	sealed       bool
 	heapCounted  bool // its budget counts (memory.go)
-	// flushBegun and flushEnded count flush attempts; flushErr is how the last one ended.
-	flushBegun, flushEnded uint64
-	flushErr               error
-	flushDone              sync.Cond // on mu: a flush ended, or failed, or the core closes
+	flush        flushProgress
+	flushDone    sync.Cond // on mu: a flush ended or failed, files were committed, or the core closes
 
+	pace    pace
+	stalls  stallCounters
 	garbage garbage
 	dirs    sync.Map // directories that are known to be durable
 	// now is the clock; tests set it back and forth.
@@ -148,37 +148,6 @@ func (c *core) immutables() int {
 	return n
 }
 
-// waitForFlushes stops writers while too many memtables wait. It runs under writeMu.
-func (c *core) waitForFlushes() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.immutables() < c.opts.MaxImmutables {
-		return nil
-	}
-	c.stats.stalls.Add(1)
-	attempt := c.nextFlush()
-	for c.immutables() >= c.opts.MaxImmutables {
-		if c.flushEnded >= attempt && c.flushErr != nil {
-			return base.Wrapf(base.CodeOf(c.flushErr), c.flushErr, "%d memtables wait for a flush that fails", c.immutables())
-		}
-		if c.failure != nil {
-			return c.failure
-		}
-		if c.sealed {
-			return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
-		}
-		c.flushDone.Wait()
-	}
-	return nil
-}
-
-// nextFlush asks for a flush and returns the number of the first attempt that begins from now on: one that was under way
-// may fail for a reason that is gone. It runs under mu.
-func (c *core) nextFlush() uint64 {
-	c.kickFlush()
-	return c.flushBegun + 1
-}
-
 // rotate makes the active memtable immutable and starts a new one with a log of its own. It runs under writeMu. Where
 // that fails there is no active memtable, and the next write tries again. The old log is synced first at every
 // durability level: a later log must never survive without an earlier one.
@@ -248,13 +217,6 @@ func (c *core) retireActive() error {
 	c.mu.Unlock()
 	c.kickFlush()
 	return nil
-}
-
-func (c *core) kickFlush() {
-	select {
-	case c.flushWork <- struct{}{}:
-	default:
-	}
 }
 
 // holder describes this process in the lock file.

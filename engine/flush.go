@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"path/filepath"
@@ -17,31 +18,36 @@ import (
 	"github.com/merutable/merutable/engine/internal/sst"
 )
 
-// flushLoop writes immutable memtables to files, the oldest first. A flush that fails is tried again after a while and
-// at the next occasion: space may come back.
+// Flush workers write immutable memtables to files, several at a time; the commits stay oldest first, for everything in a
+// memtable must be newer than everything in files. Files are written, and superseded rows looked up, without any lock that
+// others need; under commitMu stands only what nobody could know before.
+
+// flushProgress is what flush workers share with those who wait for them. It is guarded by core.mu.
+type flushProgress struct {
+	begun uint64 // how many attempts there were
+	// failed is the number of the newest attempt that failed, 0 for none, failures how many did, err how that one did.
+	failed   uint64
+	failures int
+	err      error
+}
+
+// errNotInTurn ends an attempt whose turn does not come, as an older memtable's attempt failed.
+var errNotInTurn = base.Errorf(base.CodeIO, "the flush of an older memtable failed")
+
+// flushLoop is a flush worker. An attempt that fails is made again after a while and at the next occasion: space may come
+// back.
 func (c *core) flushLoop() {
 	defer c.workers.Done()
 	const retryEvery = time.Second
 	for {
 		var retry <-chan time.Time
-		for {
-			e := c.oldestImmutable()
-			if e == nil {
+		for retry == nil {
+			a := c.beginFlush()
+			if a.e == nil {
 				break
 			}
-			c.mu.Lock()
-			c.flushBegun++
-			c.mu.Unlock()
-			err := c.flushEntry(e)
-			c.mu.Lock()
-			c.flushEnded++
-			c.flushErr = err
-			c.flushDone.Broadcast()
-			c.mu.Unlock()
-			if err != nil {
-				c.stats.flushErrors.Add(1)
+			if err := c.flushEntry(a); c.endFlush(a, err) != nil {
 				retry = time.After(retryEvery)
-				break
 			}
 		}
 		select {
@@ -53,14 +59,72 @@ func (c *core) flushLoop() {
 	}
 }
 
-// oldestImmutable returns the memtable to flush next, nil where there is none or the core failed.
-func (c *core) oldestImmutable() *memEntry {
+// flushAttempt is one try to flush a memtable.
+type flushAttempt struct {
+	e        *memEntry
+	number   uint64
+	failures int // as of its begin
+}
+
+// beginFlush takes the oldest immutable memtable that nobody flushes; e is nil where there is none or the core failed.
+func (c *core) beginFlush() (a flushAttempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failure != nil || c.state == nil || c.immutables() == 0 {
-		return nil
+	if c.failure != nil || c.state == nil {
+		return a
 	}
-	return c.state.mems[len(c.state.mems)-1]
+	for i := len(c.state.mems) - 1; i >= 0; i-- {
+		if e := c.state.mems[i]; e != c.active && !e.flushing {
+			e.flushing = true
+			c.flush.begun++
+			return flushAttempt{e: e, number: c.flush.begun, failures: c.flush.failures}
+		}
+	}
+	return a
+}
+
+// endFlush tells those who wait how an attempt ended.
+func (c *core) endFlush(a flushAttempt, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.e.flushing = false
+	if err != nil && err != errNotInTurn { //nolint:errorlint // it is never wrapped
+		c.stats.flushErrors.Add(1)
+		c.flush.failures++
+		c.flush.failed, c.flush.err = max(c.flush.failed, a.number), err
+	}
+	c.flushDone.Broadcast()
+	return err
+}
+
+// nextFlush asks for a flush and returns the number of the first attempt that begins from now on: one that was under way
+// may fail for a reason that is gone. It runs under mu.
+func (c *core) nextFlush() uint64 {
+	c.kickFlush()
+	return c.flush.begun + 1
+}
+
+// flushStopped returns why nobody should wait any longer for the flush that was asked for, or nil. It runs under mu.
+func (c *core) flushStopped(attempt uint64) error {
+	switch {
+	case c.flush.failed >= attempt:
+		return c.flush.err
+	case c.failure != nil:
+		return c.failure
+	case c.sealed:
+		return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+	}
+	return nil
+}
+
+// kickFlush wakes the flush workers.
+func (c *core) kickFlush() {
+	for range cap(c.flushWork) {
+		select {
+		case c.flushWork <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // flushAll makes all rows written so far durable in files.
@@ -93,13 +157,8 @@ func (c *core) waitFlushed() error {
 	}
 	attempt := c.nextFlush()
 	for c.holds(newest) {
-		switch {
-		case c.flushEnded >= attempt && c.flushErr != nil:
-			return c.flushErr
-		case c.failure != nil:
-			return c.failure
-		case c.sealed:
-			return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+		if err := c.flushStopped(attempt); err != nil {
+			return err
 		}
 		c.flushDone.Wait()
 	}
@@ -109,45 +168,103 @@ func (c *core) waitFlushed() error {
 // holds runs under mu.
 func (c *core) holds(e *memEntry) bool { return slices.Contains(c.state.mems, e) }
 
-// flushEntry writes the oldest memtable to an L0 file and commits it together with the deletion vectors of the rows that
-// it supersedes.
-func (c *core) flushEntry(e *memEntry) error {
+// flushEntry writes a memtable to an L0 file and commits it together with the deletion vectors of the rows that it
+// supersedes.
+func (c *core) flushEntry(a flushAttempt) error {
 	start := time.Now()
 	s := c.current()
-	defer s.unref()
-	if !slices.Contains(s.mems, e) {
+	t, held := s.table, slices.Contains(s.mems, a.e)
+	s.unref()
+	if !held {
 		return nil // dropped meanwhile; a table made anew has another row format
 	}
 	var out *newFile
-	if e.mt.Len() > 0 {
+	if a.e.mt.Len() > 0 {
 		var err error
-		if out, err = c.writeMemtable(s.table, e); err != nil {
+		if out, err = c.writeMemtable(t, a.e); err != nil {
 			return err
 		}
 		defer c.pending.remove(out.meta.Path)
 	}
+	done, err := c.commitInTurn(a, out)
+	if !done && out != nil {
+		c.discard(out)
+	}
+	if done {
+		c.stats.flushes.Add(1)
+		c.stats.flushNanos.Add(int64(time.Since(start)))
+		c.pace.flushed(a.e.mt.Bytes(), start)
+	}
+	return err
+}
+
+// commitInTurn commits a flush when all older memtables are flushed. What the memtable supersedes is looked up before
+// that, and in the files of the flushes that it waited for; what a compaction puts in place in the very last moment is
+// looked up under commitMu. done is false where it was not committed.
+func (c *core) commitInTurn(a flushAttempt, out *newFile) (done bool, err error) {
+	if _, err := c.lookUp(a.e, out); err != nil {
+		return false, err
+	}
+	if held, err := c.waitTurn(a); err != nil || !held {
+		return false, err
+	}
+	if _, err := c.lookUp(a.e, out); err != nil {
+		return false, err
+	}
 	c.commitMu.Lock()
 	defer c.commitMu.Unlock()
 	c.mu.Lock()
-	held := c.holds(e)
+	held := c.holds(a.e)
 	c.mu.Unlock()
 	if !held { // the table was dropped, or dropped and made anew
-		if out != nil {
-			c.discard(out)
-		}
-		return nil
+		return false, nil
 	}
-	if err := c.commitFlush(e, out); err != nil {
-		if out != nil {
-			c.discard(out)
-		}
-		return err
+	if err := c.commitFlush(a.e, out); err != nil {
+		return false, err
 	}
 	c.removeLogs()
 	c.collectGarbage()
-	c.stats.flushes.Add(1)
-	c.stats.flushNanos.Add(int64(time.Since(start)))
-	return nil
+	return true, nil
+}
+
+// waitTurn waits until e is the oldest memtable; held is false where the table was dropped meanwhile.
+func (c *core) waitTurn(a flushAttempt) (held bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.holds(a.e) {
+		switch {
+		case c.state.mems[len(c.state.mems)-1] == a.e:
+			return true, nil
+		case c.flush.failures != a.failures, c.sealed, c.failure != nil:
+			return true, errNotInTurn
+		}
+		c.flushDone.Wait()
+	}
+	return false, nil
+}
+
+// lookUp returns the rows of the current files that e supersedes, by file. Files whose keys e does not reach cost
+// nothing; what was found before is remembered. out is e's own file, nil where e is empty.
+func (c *core) lookUp(e *memEntry, out *newFile) (map[*dataFile]*roaring.Bitmap, error) {
+	if out == nil {
+		return nil, nil
+	}
+	s := c.current()
+	defer s.unref()
+	marks := map[*dataFile]*roaring.Bitmap{}
+	for _, f := range s.files {
+		if bytes.Compare(f.meta.KeyMin, out.meta.KeyMax) > 0 || bytes.Compare(f.meta.KeyMax, out.meta.KeyMin) < 0 {
+			continue
+		}
+		hits, err := e.superseded(s, f, e.mt.Len())
+		if err != nil {
+			return nil, err
+		}
+		if !hits.IsEmpty() {
+			marks[f.dataFile] = hits
+		}
+	}
+	return marks, nil
 }
 
 // writeMemtable writes the newest version of every key.
@@ -251,15 +368,11 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	defer s.unref()
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "flush"
-	ch := change{dead: map[*dataFile]*roaring.Bitmap{}}
-	var keys *keyWindow
-	for _, f := range s.files {
-		hits, err := e.superseded(f, s.table, e.mt.Len(), &keys)
-		if err != nil {
-			return err
-		}
-		ch.dead[f.dataFile] = hits
+	marks, err := c.lookUp(e, out)
+	if err != nil {
+		return err
 	}
+	ch := change{dead: marks}
 	if out != nil {
 		next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(out.meta.SeqMin, 10)
 		next.Properties[manifest.PropLastSeq] = strconv.FormatUint(e.lastSeq, 10)

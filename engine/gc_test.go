@@ -120,7 +120,9 @@ func TestDamagedOldManifest(t *testing.T) {
 		must(t, err)
 		must(t, db.Flush())
 	}
+	db.c.commitMu.Lock() // garbage goes after the flush has returned
 	versions, err := db.c.store.Versions()
+	db.c.commitMu.Unlock()
 	must(t, err)
 	if len(versions) != 3 || versions[0] < 4 {
 		t.Fatalf("manifests %v are left", versions)

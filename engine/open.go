@@ -28,7 +28,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 	c = &core{
 		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
 		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes),
-		flushWork: make(chan struct{}, 1), stop: make(chan struct{}), now: time.Now,
+		flushWork: make(chan struct{}, max(o.FlushThreads, 1)), stop: make(chan struct{}), now: time.Now,
 	}
 	c.flushDone.L = &c.mu
 	c.compactions = newCompactions(&o)
@@ -127,8 +127,10 @@ func (c *core) refuseOrphans() error {
 }
 
 func (c *core) startWorkers() {
-	c.workers.Add(1)
-	go c.flushLoop()
+	for range cap(c.flushWork) {
+		c.workers.Add(1)
+		go c.flushLoop()
+	}
 	if !c.opts.NoAutoCompaction {
 		c.workers.Add(1)
 		go c.compactLoop()

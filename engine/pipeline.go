@@ -2,13 +2,16 @@ package engine
 
 import (
 	"runtime"
+	"sync"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
 // The commit pipeline. Writers hand their batches in; one of them, the leader, takes all that wait, appends them to the
-// log, syncs once, puts them into the memtable and makes them visible; then the next writer in the queue leads. So
-// concurrent writers share one fsync, and batches become visible in the order of their sequence numbers.
+// log, syncs once, puts them into the memtable while the disk is at work, and makes them visible; then the next writer in
+// the queue leads. So concurrent writers share one fsync, and batches become visible in the order of their sequence
+// numbers.
 
 // maxGroupBytes bounds what one leader takes, so that the first writer of a group does not wait for all others.
 const maxGroupBytes = 8 << 20
@@ -65,10 +68,13 @@ func (c *core) gather() {
 
 // leadGroup commits the requests at the head of the queue, its own first, then passes leadership on.
 func (c *core) leadGroup() {
-	c.writeMu.Lock()
+	c.slowDown()
 	group := c.takeGroup()
+	start := time.Now()
+	c.writeMu.Lock()
 	c.commitGroup(group)
 	c.writeMu.Unlock()
+	c.charge(group, start)
 
 	for _, r := range group[1:] {
 		r.wake <- false
@@ -126,10 +132,39 @@ func (c *core) commitGroup(group []*commitRequest) {
 // it is rewound, and writing may be tried again. After a failed sync the core takes no more writes: what reached the disk
 // is known only after a re-open.
 func (c *core) writeGroup(group []*commitRequest) error {
-	first := c.lastSeq + 1
-	last := c.lastSeq
+	last, size, err := c.appendGroup(group)
+	if err != nil {
+		return err
+	}
+	rows := int(last - c.lastSeq)
+	insert := sync.OnceValue(func() error {
+		for _, r := range group {
+			if err := applyToMemtable(c.active, r.batch.data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err = c.syncBeside(rows, insert)
+	// Rows that are in the memtable but not durable are not published, and a core that failed flushes no more.
+	if e := insert(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	c.lastSeq = last
+	c.publish(c.active, last)
+	c.stats.walBytes.Add(int64(size))
+	c.stats.rowsWritten.Add(int64(rows))
+	c.stats.groups.Add(1)
+	return nil
+}
+
+// appendGroup gives the batches their sequence numbers and appends them to the log.
+func (c *core) appendGroup(group []*commitRequest) (last base.Seq, size int, err error) {
+	last = c.lastSeq
 	payloads := make([][]byte, len(group))
-	size := 0
 	for i, r := range group {
 		r.batch.seal(last+1, c.table.schema.SchemaID)
 		last += base.Seq(r.batch.n)
@@ -140,29 +175,26 @@ func (c *core) writeGroup(group []*commitRequest) error {
 	before := c.log.Size()
 	if err := c.log.AppendGroup(payloads); err != nil {
 		if c.log.Rewind(before) != nil {
-			return c.fail(err)
+			return 0, 0, c.fail(err)
 		}
-		return err
+		return 0, 0, err
 	}
-	if c.opts.Durability == Sync {
-		if err := c.log.Sync(); err != nil {
-			return c.fail(err)
-		}
-		c.stats.walSyncs.Add(1)
-	} else {
+	return last, size, nil
+}
+
+// syncBeside makes the log durable, if the options ask for it. Another goroutine runs insert meanwhile, if it comes to it
+// in time; for few rows it is not worth waking one.
+func (c *core) syncBeside(rows int, insert func() error) error {
+	const few = 64
+	if c.opts.Durability != Sync {
 		c.logDirty.Store(true)
+		return nil
 	}
-	for _, r := range group {
-		if err := applyToMemtable(c.active, r.batch.data); err != nil {
-			return c.fail(err)
-		}
+	if rows >= few {
+		go func() { _ = insert() }() // the caller asks for the result
 	}
-	c.lastSeq = last
-	c.publish(c.active, last)
-	c.stats.walBytes.Add(int64(size))
-	c.stats.rowsWritten.Add(int64(last - first + 1))
-	c.stats.groups.Add(1)
-	return nil
+	c.stats.walSyncs.Add(1)
+	return c.log.Sync()
 }
 
 func applyToMemtable(e *memEntry, data []byte) error {
@@ -192,23 +224,30 @@ func (c *core) publish(e *memEntry, seq base.Seq) {
 	c.mu.Unlock()
 }
 
-// makeRoom makes the active memtable have room for a batch; it runs under writeMu. Writers wait here when flushes fall
-// behind.
+// makeRoom makes the active memtable have room for a batch; it runs under writeMu. Writers wait here when flushes or
+// compactions fall behind, without writeMu, so that nobody else has to wait.
 func (c *core) makeRoom(b *batch) error {
-	if err := c.writable(); err != nil {
-		return err
-	}
-	if c.table == nil || b.table != c.table {
-		return base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced while rows for it were on their way", c.dir)
-	}
 	n := b.memBytes
-	if c.active != nil && c.active.mt.Capacity()-c.active.mt.Bytes() >= n {
-		return nil
+	for {
+		if err := c.writable(); err != nil {
+			return err
+		}
+		if c.table == nil || b.table != c.table {
+			return base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced while rows for it were on their way", c.dir)
+		}
+		if c.active != nil && c.active.mt.Capacity()-c.active.mt.Bytes() >= n {
+			return nil
+		}
+		if !c.mustStop() {
+			return c.rotate(max(c.opts.MemtableBytes, n+memtableSlack))
+		}
+		c.writeMu.Unlock()
+		err := c.waitForRoom()
+		c.writeMu.Lock()
+		if err != nil {
+			return err
+		}
 	}
-	if err := c.waitForFlushes(); err != nil {
-		return err
-	}
-	return c.rotate(max(c.opts.MemtableBytes, n+memtableSlack))
 }
 
 // memtableSlack covers what an empty memtable takes for itself.

@@ -158,7 +158,7 @@ func TestPartialFlushOfOneLog(t *testing.T) {
 		return nil
 	}
 	fs.set(stop)
-	db = openMem(t, fs, Options{MemtableBytes: minMemtableBytes, MaxImmutables: 64})
+	db = openMem(t, fs, Options{MemtableBytes: minMemtableBytes, MaxImmutables: 64, FlushThreads: 1})
 	if err := db.Flush(); CodeOf(err) != CodeNoSpace {
 		t.Fatalf("the second flush was to fail: %v", err)
 	}

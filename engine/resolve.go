@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/memtable"
 )
 
 // Resolution finds which rows of a data file are superseded by rows of a memtable: those with the same key, for
@@ -17,13 +18,22 @@ import (
 // masks the rows for its own snapshot. Both ask here, so what scans have found, the flush need not look up again.
 //
 // Answers are kept per memtable and file and grow with the memtable: only keys that came since the last question are
-// looked up. A file is immutable, so an answer never changes.
+// looked up, in one walk over both. A file is immutable, so an answer never changes.
+
+// The bounds of what resolution keeps in memory for a memtable, besides bitmaps.
+const (
+	// maxSorted is how many keys are sorted; more are taken from the memtable in its own order.
+	maxSorted = 64 << 10
+	// maxHits is of how many entries hits are kept for snapshots that are older than the last question. Snapshots that
+	// see more have them looked up anew.
+	maxHits = 4 << 20
+)
 
 // resolutionCache is a memtable's answers.
 type resolutionCache struct {
 	mu     sync.Mutex
 	byFile map[*dataFile]*resolution
-	// last is the window that was sorted last, if it is small: the next question is about the same keys in another file.
+	// last is the window that was sorted last: the next question is mostly about the same keys in another file.
 	last *keyWindow
 }
 
@@ -85,7 +95,7 @@ type resolution struct {
 	// upTo is how many of the memtable's entries, in arrival order, were looked up.
 	upTo int
 	// hits has each superseded position once, with the arrival number of the entry that superseded it first, for older
-	// snapshots.
+	// snapshots: those with a number below maxHits.
 	hits []hit
 	// all has the positions of hits. It is replaced, never changed, once it was handed out.
 	all *roaring.Bitmap
@@ -93,14 +103,14 @@ type resolution struct {
 
 type hit struct{ arrival, pos uint32 }
 
-// superseded returns the positions of rows of f that the first n entries of e supersede. The bitmap is shared: do not
-// change it. held, if not nil, keeps the sorted keys from one file to the next.
-func (e *memEntry) superseded(f *liveFile, t *table, n int, held **keyWindow) (*roaring.Bitmap, error) {
+// superseded returns the positions of rows of f, a file of state s, that the first n entries of e supersede; rows that
+// the file's deletion vector marks already may be left out. The bitmap is shared: do not change it.
+func (e *memEntry) superseded(s *readState, f *liveFile, n int) (*roaring.Bitmap, error) {
 	r := e.resolutions.of(f.dataFile)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.upTo {
-		if err := r.extend(e, f, t, n, held); err != nil {
+		if err := r.extend(e, s, f, n); err != nil {
 			return nil, err
 		}
 	}
@@ -108,8 +118,14 @@ func (e *memEntry) superseded(f *liveFile, t *table, n int, held **keyWindow) (*
 		return r.all, nil
 	}
 	// A snapshot older than the last question: leave out what came after it.
-	older := roaring.New()
-	for _, h := range r.hits {
+	older, hits := roaring.New(), r.hits
+	if n > maxHits {
+		var err error
+		if hits, err = e.find(s, f, 0, n); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range hits {
 		if int(h.arrival) < n {
 			older.Add(h.pos)
 		}
@@ -117,26 +133,31 @@ func (e *memEntry) superseded(f *liveFile, t *table, n int, held **keyWindow) (*
 	return older, nil
 }
 
-func (r *resolution) extend(e *memEntry, f *liveFile, t *table, n int, held **keyWindow) error {
-	keys := e.window(r.upTo, n, held).between(f.meta.KeyMin, f.meta.KeyMax)
-	if len(keys) == 0 {
+func (r *resolution) extend(e *memEntry, s *readState, f *liveFile, n int) error {
+	found, err := e.find(s, f, r.upTo, n)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
 		r.upTo = n
 		return nil
 	}
-	found, err := findKeys(f, t, keys)
+	dead, err := e.markedBefore(s, f)
 	if err != nil {
 		return err
 	}
 	var all *roaring.Bitmap
 	for _, h := range found {
-		if r.all.Contains(h.pos) {
+		if r.all.Contains(h.pos) || dead.Contains(h.pos) {
 			continue
 		}
 		if all == nil {
 			all = r.all.Clone()
 		}
 		all.Add(h.pos)
-		r.hits = append(r.hits, h)
+		if h.arrival < maxHits {
+			r.hits = append(r.hits, h)
+		}
 	}
 	if all != nil {
 		r.all = all
@@ -145,109 +166,152 @@ func (r *resolution) extend(e *memEntry, f *liveFile, t *table, n int, held **ke
 	return nil
 }
 
+// markedBefore returns rows of f that need no mark: what superseded them is older than e, so whoever sees e's rows finds
+// them marked in the deletion vector or by another memtable. So all answers for a memtable have no more positions than it
+// has keys. A follower of another process's log cannot tell whether e itself was flushed.
+func (e *memEntry) markedBefore(s *readState, f *liveFile) (*roaring.Bitmap, error) {
+	if s.core.readOnly {
+		return roaring.New(), nil
+	}
+	return f.deleted(s.core.dir)
+}
+
+// find looks the keys of entries from to to-1 up in f.
+func (e *memEntry) find(s *readState, f *liveFile, from, to int) ([]hit, error) {
+	keys := e.keys(from, to, f.meta.KeyMin, f.meta.KeyMax)
+	key, ok := keys.next()
+	if !ok {
+		return nil, nil
+	}
+	reader, err := f.open(s.table.schema)
+	if err != nil {
+		return nil, err
+	}
+	var found []hit
+	first := true
+	err = reader.FindMany(func() ([]byte, bool) {
+		if first {
+			first = false
+			return key, true
+		}
+		return keys.next()
+	}, func(_ int, pos int64) error {
+		found = append(found, hit{arrival: keys.arrival(), pos: uint32(pos)})
+		return nil
+	})
+	return found, err
+}
+
+// keySource yields keys, ascending, each once.
+type keySource interface {
+	// next returns the next key, which aliases the memtable.
+	next() ([]byte, bool)
+	// arrival returns when the key that next returned last arrived first: that is the entry that superseded a row.
+	arrival() uint32
+}
+
+// keys yields the keys of entries from to to-1 between lo and hi, both inclusive.
+func (e *memEntry) keys(from, to int, lo, hi []byte) keySource {
+	const walkShare = 8 // a walk takes a step for every entry in the range, a sort some for each key
+	if n := to - from; n <= maxSorted && n <= e.mt.Len()/walkShare {
+		return e.window(from, to).between(lo, hi)
+	}
+	return newMemtableKeys(e, from, to, lo, hi)
+}
+
+// memtableKeys takes the keys in the memtable's own order. The sequence numbers of its entries have no gaps, so they tell the
+// arrival.
+type memtableKeys struct {
+	it                    *memtable.Iter
+	hi                    []byte
+	first, from, to, last base.Seq
+}
+
+func newMemtableKeys(e *memEntry, from, to int, lo, hi []byte) *memtableKeys {
+	k := &memtableKeys{it: e.mt.NewAllIter(), hi: hi, from: base.Seq(from), to: base.Seq(to)}
+	e.mt.Arrivals(0, 1, func(_ []byte, seq base.Seq, _ base.Op) { k.first = seq })
+	k.it.SeekGE(lo)
+	return k
+}
+
+func (k *memtableKeys) next() ([]byte, bool) {
+	for k.it.Valid() {
+		key := k.it.Key()
+		if bytes.Compare(key, k.hi) > 0 {
+			return nil, false
+		}
+		found := false
+		for ; k.it.Valid() && bytes.Equal(k.it.Key(), key); k.it.Next() { // newest first
+			if a := k.it.Seq() - k.first; a >= k.from && a < k.to {
+				k.last, found = a, true
+			}
+		}
+		if found {
+			return key, true
+		}
+	}
+	return nil, false
+}
+
+func (k *memtableKeys) arrival() uint32 { return uint32(k.last) }
+
 // keyWindow has the keys of a memtable's entries from one arrival number to another, ascending, each once with its first
-// arrival there: that is the one that superseded a row. The keys alias the memtable.
+// arrival there. The keys alias the memtable.
 type keyWindow struct {
 	from, to int
 	keys     []arrivedKey
 }
 
 type arrivedKey struct {
-	key     []byte
-	arrival uint32
+	key []byte
+	at  uint32
 }
 
-// smallWindow is how many keys a window has at most that is kept between questions.
-const smallWindow = 32 << 10
-
 // window sorts the keys of entries from to to-1.
-func (e *memEntry) window(from, to int, held **keyWindow) *keyWindow {
-	is := func(w *keyWindow) bool { return w != nil && w.from == from && w.to == to }
-	if held != nil && is(*held) {
-		return *held
-	}
+func (e *memEntry) window(from, to int) *keyWindow {
 	c := &e.resolutions
 	c.mu.Lock()
 	w := c.last
 	c.mu.Unlock()
-	if is(w) {
+	if w != nil && w.from == from && w.to == to {
 		return w
 	}
-	w = &keyWindow{from: from, to: to}
-	if to-from >= e.mt.Len()/4 {
-		w.keys = e.walkKeys(from, to)
-	} else {
-		w.keys = e.sortKeys(from, to)
-	}
-	if held != nil {
-		*held = w
-	} else if to-from <= smallWindow {
-		c.mu.Lock()
-		c.last = w
-		c.mu.Unlock()
-	}
-	return w
-}
-
-func (e *memEntry) sortKeys(from, to int) []arrivedKey {
-	keys := make([]arrivedKey, 0, to-from)
+	w = &keyWindow{from: from, to: to, keys: make([]arrivedKey, 0, to-from)}
 	e.mt.Arrivals(from, to, func(key []byte, _ base.Seq, _ base.Op) {
-		keys = append(keys, arrivedKey{key, uint32(from + len(keys))})
+		w.keys = append(w.keys, arrivedKey{key, uint32(from + len(w.keys))})
 	})
-	slices.SortFunc(keys, func(a, b arrivedKey) int {
+	slices.SortFunc(w.keys, func(a, b arrivedKey) int {
 		if c := bytes.Compare(a.key, b.key); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.arrival, b.arrival)
+		return cmp.Compare(a.at, b.at)
 	})
-	return slices.CompactFunc(keys, func(a, b arrivedKey) bool { return bytes.Equal(a.key, b.key) })
-}
-
-// walkKeys takes the keys in the memtable's own order. The sequence numbers of its entries have no gaps, so they tell the
-// arrival.
-func (e *memEntry) walkKeys(from, to int) []arrivedKey {
-	var first base.Seq
-	e.mt.Arrivals(0, 1, func(_ []byte, seq base.Seq, _ base.Op) { first = seq })
-	keys := make([]arrivedKey, 0, to-from)
-	it := e.mt.NewAllIter()
-	for it.First(); it.Valid(); it.Next() {
-		arrival := it.Seq() - first
-		if arrival < uint64(from) || arrival >= uint64(to) {
-			continue
-		}
-		k := arrivedKey{it.Key(), uint32(arrival)}
-		if n := len(keys); n > 0 && bytes.Equal(keys[n-1].key, k.key) {
-			keys[n-1] = k // versions come newest first
-		} else {
-			keys = append(keys, k)
-		}
-	}
-	return keys
+	w.keys = slices.CompactFunc(w.keys, func(a, b arrivedKey) bool { return bytes.Equal(a.key, b.key) })
+	c.mu.Lock()
+	c.last = w
+	c.mu.Unlock()
+	return w
 }
 
 // between returns the keys of a range, both ends inclusive.
-func (w *keyWindow) between(lo, hi []byte) []arrivedKey {
+func (w *keyWindow) between(lo, hi []byte) *windowRange {
 	i := sort.Search(len(w.keys), func(i int) bool { return bytes.Compare(w.keys[i].key, lo) >= 0 })
 	j := i + sort.Search(len(w.keys)-i, func(j int) bool { return bytes.Compare(w.keys[i+j].key, hi) > 0 })
-	return w.keys[i:j]
+	return &windowRange{rest: w.keys[i:j]}
 }
 
-func findKeys(f *liveFile, t *table, keys []arrivedKey) ([]hit, error) {
-	reader, err := f.open(t.schema)
-	if err != nil {
-		return nil, err
-	}
-	var found []hit
-	next := 0
-	err = reader.FindMany(func() ([]byte, bool) {
-		if next == len(keys) {
-			return nil, false
-		}
-		next++
-		return keys[next-1].key, true
-	}, func(i int, pos int64) error {
-		found = append(found, hit{arrival: keys[i].arrival, pos: uint32(pos)})
-		return nil
-	})
-	return found, err
+type windowRange struct {
+	rest []arrivedKey
+	last uint32
 }
+
+func (r *windowRange) next() ([]byte, bool) {
+	if len(r.rest) == 0 {
+		return nil, false
+	}
+	k := r.rest[0]
+	r.rest, r.last = r.rest[1:], k.at
+	return k.key, true
+}
+
+func (r *windowRange) arrival() uint32 { return r.last }

@@ -172,7 +172,7 @@ func (s *Snapshot) findHidden(i int) (*roaring.Bitmap, error) {
 		if s.visible[m] == 0 {
 			continue
 		}
-		hits, err := e.superseded(f, s.state.table, s.visible[m], nil)
+		hits, err := e.superseded(s.state, f, s.visible[m])
 		if err != nil {
 			return nil, err
 		}

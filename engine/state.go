@@ -135,6 +135,8 @@ type memEntry struct {
 	// guarded by core.mu.
 	visible int
 	lastSeq base.Seq
+	// flushing says that a flush worker has it; guarded by core.mu.
+	flushing bool
 
 	resolutions resolutionCache
 }

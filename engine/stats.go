@@ -6,7 +6,7 @@ import "sync/atomic"
 type counters struct {
 	rowsWritten, walBytes, walSyncs, groups atomic.Int64
 	flushes, flushErrors, flushNanos        atomic.Int64
-	bytesFlushed, commits, loads, stalls    atomic.Int64
+	bytesFlushed, commits, loads            atomic.Int64
 	filesRemoved                            atomic.Int64
 }
 
@@ -34,11 +34,12 @@ type Stats struct {
 	FlushedBytes     int64 `json:"flushed_bytes"`
 	Loads            int64 `json:"bulk_loads"`
 	Commits          int64 `json:"manifest_commits"`
-	WriteStalls      int64 `json:"write_stalls"`
+	WriteStalls      int64 `json:"write_stalls"` // how often writers stopped: the sum of stops_*
 	FilesRemoved     int64 `json:"files_removed"`
 
 	ReadStats
 	CompactionStats
+	WriteStallStats
 }
 
 // Stats returns the engine's counters and gauges.
@@ -50,10 +51,11 @@ func (db *DB) Stats() Stats {
 		RowsWritten: c.stats.rowsWritten.Load(), WALBytes: c.stats.walBytes.Load(), WALSyncs: c.stats.walSyncs.Load(),
 		CommitGroups: c.stats.groups.Load(), Flushes: c.stats.flushes.Load(), FlushErrors: c.stats.flushErrors.Load(),
 		FlushNanos: c.stats.flushNanos.Load(), FlushedBytes: c.stats.bytesFlushed.Load(), Loads: c.stats.loads.Load(),
-		Commits: c.stats.commits.Load(), WriteStalls: c.stats.stalls.Load(),
+		Commits: c.stats.commits.Load(), WriteStallStats: c.stalls.stats(),
 		FilesRemoved: c.stats.filesRemoved.Load(), MemtableCapacity: int64(c.opts.MemtableBytes),
 	}
 	st.ReadStats = c.readStats()
+	st.WriteStalls = st.StopsImmutables + st.StopsL0 + st.StopsPending
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Seq = c.visible

@@ -229,8 +229,8 @@ func (r *Reader) Find(key []byte) (pos int64, found bool, err error) {
 }
 
 // FindMany finds many keys in one walk over the file. keys yields them in ascending order, each valid until the next
-// call; hit is called for each one that the file has, with its number in that order and its position. An error of hit
-// ends the walk and is returned.
+// call; hit is called for each one that the file has, before the next one is asked for, with its number in that order and
+// its position. An error of hit ends the walk and is returned.
 func (r *Reader) FindMany(keys func() ([]byte, bool), hit func(i int, pos int64) error) error {
 	var hitErr error
 	err := guard(r.path, "finding keys", func() error {

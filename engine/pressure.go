@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// Pressure keeps writers from outrunning flushes and compactions. In the slow zone of any of three limits (memtables that
+// wait for their flush, files in level 0, bytes that wait for compaction) each group of writers pays for its bytes with a
+// delay: the deeper in the zone, the more, measured by how fast flushes are. In the middle of the zone writers go as fast
+// as flushes do, so mostly they settle there. At the hard limit they stop until a commit takes them below it.
+//
+// Without automatic compaction the limits of files and pending bytes do not hold: nothing would ever take writers below
+// them.
+
+// stallReason is what slows writers down or stops them.
+type stallReason int
+
+const (
+	stallNone stallReason = iota
+	stallImmutables
+	stallL0
+	stallPending
+	stallReasons
+)
+
+const (
+	// maxDelay bounds one delay.
+	maxDelay = 100 * time.Millisecond
+	// minDelay is what is not worth a sleep; it is carried over to the next group.
+	minDelay = time.Millisecond
+	// firstRate is taken for the rate of flushes until there was one, in bytes a second; minRate bounds it from below.
+	firstRate = 32 << 20
+	minRate   = 1 << 20
+	// leastShare bounds from below which share of the rate of flushes writers have.
+	leastShare = 1.0 / 16
+)
+
+// pace is what delays are computed from.
+type pace struct {
+	mu sync.Mutex
+	// bytes and secs are of the last flushes, older ones counting less; last is when the newest one ended.
+	bytes, secs float64
+	last        time.Time
+	// next is when what was written will have been paid for.
+	next time.Time
+}
+
+// flushed takes note of a flush of so many bytes of memtable.
+func (p *pace) flushed(bytes int, start time.Time) {
+	const decay = 0.7
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.last.After(start) {
+		start = p.last // several at a time: each counts for the time since the one before
+	}
+	p.last = now
+	p.bytes = p.bytes*decay + float64(bytes)
+	p.secs = p.secs*decay + now.Sub(start).Seconds()
+}
+
+// rate returns how fast flushes are, in bytes a second. It runs under mu.
+func (p *pace) rate() float64 {
+	if p.secs <= 0 {
+		return firstRate
+	}
+	return max(p.bytes/p.secs, minRate)
+}
+
+// owe adds the price of so many bytes, written since start, at a depth from 0 to 1 in the slow zone.
+func (p *pace) owe(bytes int, depth float64, start time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cost := float64(bytes) / (p.rate() * max(2*(1-depth), leastShare))
+	if p.next.Before(start) {
+		p.next = start
+	}
+	p.next = p.next.Add(time.Duration(min(cost, maxDelay.Seconds()) * float64(time.Second)))
+	if latest := time.Now().Add(maxDelay); p.next.After(latest) {
+		p.next = latest
+	}
+}
+
+// debt returns how long to wait before the next group, 0 where it is not worth while.
+func (p *pace) debt() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := time.Until(p.next); d >= minDelay {
+		return min(d, maxDelay)
+	}
+	return 0
+}
+
+// depth says how deep in the slow zone a quantity is: 0 or less outside, 1 at the hard limit.
+func depth(x, slow, stop float64) float64 {
+	if stop <= slow {
+		if x >= stop {
+			return 1
+		}
+		return 0
+	}
+	return min((x-slow)/(stop-slow), 1)
+}
+
+// slowZone returns how deep in the slow zone the core is, and which of its limits is nearest. It runs under mu.
+func (c *core) slowZone() (deepest float64, why stallReason) {
+	// A memtable counts by how full it is, so that the delay does not jump.
+	n, limit := c.immutables(), c.opts.MaxImmutables
+	if n > limit/2 {
+		waiting := float64(n)
+		if c.active != nil {
+			waiting += float64(c.active.mt.Bytes()) / float64(max(c.active.mt.Capacity(), 1))
+		}
+		deepest, why = depth(waiting, float64(limit/2+1), float64(limit+1)), stallImmutables
+	}
+	if c.opts.NoAutoCompaction {
+		return deepest, why
+	}
+	l0, pending := c.compactionPressure()
+	if d := depth(float64(l0), float64(c.opts.L0SlowFiles-1), float64(c.opts.L0StopFiles)); d > deepest {
+		deepest, why = d, stallL0
+	}
+	if d := depth(float64(pending), float64(c.opts.PendingSlowBytes), float64(c.opts.PendingStopBytes)); d > deepest {
+		deepest, why = d, stallPending
+	}
+	return deepest, why
+}
+
+// hardLimit returns which limit keeps a memtable from being started, stallNone if none does. It runs under mu.
+func (c *core) hardLimit() stallReason {
+	if c.immutables() >= c.opts.MaxImmutables {
+		return stallImmutables
+	}
+	if c.opts.NoAutoCompaction {
+		return stallNone
+	}
+	switch l0, pending := c.compactionPressure(); {
+	case l0 >= c.opts.L0StopFiles:
+		return stallL0
+	case pending >= c.opts.PendingStopBytes:
+		return stallPending
+	}
+	return stallNone
+}
+
+// slowDown makes the leader of the next group wait for what earlier groups owe. It holds no lock meanwhile; writers that
+// come join the group.
+func (c *core) slowDown() {
+	wait := c.pace.debt()
+	if wait == 0 {
+		return
+	}
+	c.mu.Lock()
+	d, why := c.slowZone()
+	c.mu.Unlock()
+	if d <= 0 {
+		return // the reason is gone, and the debt with it
+	}
+	start := time.Now()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.stop:
+	}
+	c.stalls.slowed(why, time.Since(start))
+}
+
+// charge makes a group that was written since start owe for its bytes.
+func (c *core) charge(group []*commitRequest, start time.Time) {
+	c.mu.Lock()
+	d, _ := c.slowZone()
+	c.mu.Unlock()
+	if d <= 0 {
+		return
+	}
+	bytes := 0
+	for _, r := range group {
+		bytes += r.batch.memBytes
+	}
+	c.pace.owe(bytes, d, start)
+}
+
+func (c *core) mustStop() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hardLimit() != stallNone
+}
+
+// waitForRoom stops writers while a hard limit is reached. Where flushes fail it returns their error: waiting would not
+// end before space comes back, and a write that fails can be made again.
+func (c *core) waitForRoom() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	why := c.hardLimit()
+	if why == stallNone {
+		return nil
+	}
+	start := time.Now()
+	first := why
+	defer func() { c.stalls.stopped(first, time.Since(start)) }()
+	attempt := c.nextFlush()
+	for ; why != stallNone; why = c.hardLimit() {
+		if err := c.flushStopped(attempt); err != nil {
+			return base.Wrapf(base.CodeOf(err), err, "%d memtables wait for their flush", c.immutables())
+		}
+		c.flushDone.Wait()
+	}
+	return nil
+}
+
+// stallCounters are the running totals, by reason.
+type stallCounters struct {
+	slowdowns, slowNanos, stops, stopNanos [stallReasons]atomic.Int64
+	longest                                atomic.Int64 // of all single waits, in nanoseconds
+}
+
+func (s *stallCounters) slowed(why stallReason, took time.Duration) {
+	s.slowdowns[why].Add(1)
+	s.slowNanos[why].Add(int64(took))
+	s.note(took)
+}
+
+func (s *stallCounters) stopped(why stallReason, took time.Duration) {
+	s.stops[why].Add(1)
+	s.stopNanos[why].Add(int64(took))
+	s.note(took)
+}
+
+func (s *stallCounters) note(took time.Duration) {
+	for {
+		old := s.longest.Load()
+		if int64(took) <= old || s.longest.CompareAndSwap(old, int64(took)) {
+			return
+		}
+	}
+}
+
+// WriteStallStats says how often and for how long writers were slowed down or stopped, by reason: memtables that wait
+// for their flush, files in level 0, bytes that wait for compaction. A group of writers counts once.
+type WriteStallStats struct {
+	SlowdownsImmutables     int64 `json:"slowdowns_immutables"`
+	SlowdownsL0             int64 `json:"slowdowns_l0"`
+	SlowdownsPending        int64 `json:"slowdowns_pending"`
+	SlowdownNanosImmutables int64 `json:"slowdown_nanos_immutables"`
+	SlowdownNanosL0         int64 `json:"slowdown_nanos_l0"`
+	SlowdownNanosPending    int64 `json:"slowdown_nanos_pending"`
+	StopsImmutables         int64 `json:"stops_immutables"`
+	StopsL0                 int64 `json:"stops_l0"`
+	StopsPending            int64 `json:"stops_pending"`
+	StopNanosImmutables     int64 `json:"stop_nanos_immutables"`
+	StopNanosL0             int64 `json:"stop_nanos_l0"`
+	StopNanosPending        int64 `json:"stop_nanos_pending"`
+	LongestStallNanos       int64 `json:"longest_stall_nanos"`
+}
+
+func (s *stallCounters) stats() WriteStallStats {
+	return WriteStallStats{
+		SlowdownsImmutables:     s.slowdowns[stallImmutables].Load(),
+		SlowdownsL0:             s.slowdowns[stallL0].Load(),
+		SlowdownsPending:        s.slowdowns[stallPending].Load(),
+		SlowdownNanosImmutables: s.slowNanos[stallImmutables].Load(),
+		SlowdownNanosL0:         s.slowNanos[stallL0].Load(),
+		SlowdownNanosPending:    s.slowNanos[stallPending].Load(),
+		StopsImmutables:         s.stops[stallImmutables].Load(),
+		StopsL0:                 s.stops[stallL0].Load(),
+		StopsPending:            s.stops[stallPending].Load(),
+		StopNanosImmutables:     s.stopNanos[stallImmutables].Load(),
+		StopNanosL0:             s.stopNanos[stallL0].Load(),
+		StopNanosPending:        s.stopNanos[stallPending].Load(),
+		LongestStallNanos:       s.longest.Load(),
+	}
+}
