@@ -18,7 +18,7 @@ const (
 	none = -1      // the setting of options whose 0 is the default
 	tiny = 1 << 20 // the smallest memtable
 	// smallFile and smallLevel make a table of a few hundred kilobytes have several levels.
-	smallFile, smallLevel = 32 << 10, 64 << 10
+	smallFile, smallLevel = 8 << 10, 16 << 10
 )
 
 // Configs are the configurations that every history is run under.
@@ -31,11 +31,12 @@ func Configs() []Config {
 		}},
 		{"tiny-interval", engine.Options{
 			MemtableBytes: tiny, Durability: engine.Interval, SyncInterval: 1e6, L0Files: 2, TargetFileBytes: smallFile,
-			BaseLevelBytes: smallLevel, FlushThreads: 4, CompactionThreads: 4,
+			BaseLevelBytes: smallLevel, LevelMultiplier: 2, FlushThreads: 4, CompactionThreads: 4,
 		}},
 		{"tiny-os", engine.Options{
 			MemtableBytes: tiny, Durability: engine.OS, MaxImmutables: 2, L0Files: 2, L0SlowFiles: 3, L0StopFiles: 4,
-			TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, MaxDeletedPercent: 1, RetainVersions: 1, GCGrace: none,
+			TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, LevelMultiplier: 3, MaxDeletedPercent: 1, RetainVersions: 1,
+			GCGrace: none,
 		}},
 		{"manual", engine.Options{MemtableBytes: tiny, NoAutoCompaction: true, RetainVersions: 1}},
 		{"no-caches", engine.Options{

@@ -146,6 +146,9 @@ func (r *run) leave() {
 	r.saw("flushes", st.Flushes)
 	r.saw("bulk loads", st.Loads)
 	r.saw("stalls", st.WriteStalls)
+	r.saw("compactions", st.Compactions)
+	r.saw("files moved between levels", st.CompactionMoves)
+	r.saw("files dropped by compaction", st.CompactionDrops)
 	r.db.Free()
 	r.db = nil
 }

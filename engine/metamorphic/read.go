@@ -167,8 +167,12 @@ func (r *run) checkSnapshot(s *engine.Snapshot, want *state) error {
 			return err
 		}
 	}
-	if err := checkLevels(s.Files()); err != nil {
+	files := s.Files()
+	if err := checkLevels(files); err != nil {
 		return err
+	}
+	for _, f := range files {
+		r.saw(fmt.Sprintf("sights of a file in level %d", f.Level), 1)
 	}
 	return r.checkParts(s, want)
 }
