@@ -36,9 +36,11 @@ func codeOf(op Op, err error) base.Code {
 	case errors.Is(err, fs.ErrPermission) && (op.Mutates() || op == OpOpenAppend):
 		return base.CodeReadOnly
 	case errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOSYS):
-		if op == OpPreallocate {
+		if op == OpPreallocate || op == OpLockShared || op == OpTryLock {
 			return base.CodeUnsupported
 		}
+	case errors.Is(err, syscall.ENOLCK) && (op == OpLockShared || op == OpTryLock):
+		return base.CodeUnsupported
 	case errors.Is(err, fs.ErrClosed):
 		return base.CodeClosed
 	}

@@ -33,6 +33,8 @@ func everyOp(fs FS) map[Op]error {
 	note(OpTruncate, fs.Truncate("/d/a", 1))
 	_, err = fs.Stat("/d/a")
 	note(OpStat, err)
+	_, err = fs.LockShared("/d/a") // not released, so that there is one unlock
+	note(OpLockShared, err)
 	note(OpRename, fs.Rename("/d/a", "/d/b"))
 	note(OpRenameExclusive, fs.RenameExclusive("/d/b", "/d/c"))
 	note(OpRemove, fs.Remove("/d/c"))
@@ -46,6 +48,8 @@ func everyOp(fs FS) map[Op]error {
 	if l != nil {
 		note(OpUnlock, l.Close())
 	}
+	_, err = fs.TryLockExclusive("/d/LOCK")
+	note(OpTryLock, err)
 	return errs
 }
 

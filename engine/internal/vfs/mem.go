@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -24,6 +23,9 @@ type MemFS struct {
 // memNode is a file or directory.
 type memNode struct {
 	isDir bool
+	// sharers and exclusive are the locks of LockShared and TryLockExclusive; under MemFS.mu.
+	sharers   int
+	exclusive bool
 	// live and durable are a directory's entries now and as of the last sync; under MemFS.mu.
 	live, durable map[string]*memNode
 
@@ -322,40 +324,3 @@ func (m *MemFS) SyncDir(dir string) error {
 
 // Join implements [FS].
 func (m *MemFS) Join(elem ...string) string { return path.Join(elem...) }
-
-// Lock implements [FS]. The lock holds between all users of this MemFS; a clone of CrashClone has no locks.
-func (m *MemFS) Lock(name, holder string) (io.Closer, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := cleanPath(name)
-	if other, taken := m.locks[key]; taken {
-		return nil, lockedError(name, other)
-	}
-	n, err := m.createNode(name)
-	if err != nil {
-		return nil, wrapErr(OpLock, name, err)
-	}
-	holder = clipHolder(holder)
-	n.mu.Lock()
-	n.content.empty()
-	n.content.write([]byte(holder+"\n"), 0)
-	n.mu.Unlock()
-	m.locks[key] = holder
-	return &memLock{fs: m, key: key}, nil
-}
-
-type memLock struct {
-	fs  *MemFS
-	key string // "" once released; under fs.mu
-}
-
-// Close releases the lock. A second call does nothing.
-func (l *memLock) Close() error {
-	l.fs.mu.Lock()
-	defer l.fs.mu.Unlock()
-	if l.key != "" {
-		delete(l.fs.locks, l.key)
-		l.key = ""
-	}
-	return nil
-}

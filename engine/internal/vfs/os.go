@@ -3,11 +3,9 @@ package vfs
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 )
@@ -135,57 +133,6 @@ func (osFS) SyncDir(dir string) error {
 }
 
 func (osFS) Join(elem ...string) string { return filepath.Join(elem...) }
-
-// osLock holds an flock, which belongs to the open file description: two opens conflict even in one process, and a
-// dying process gives it up.
-type osLock struct {
-	f    *os.File
-	name string
-}
-
-func (osFS) Lock(name, holder string) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, wrapErr(OpLock, name, err)
-	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != syscall.EINTR {
-			break
-		}
-	}
-	switch {
-	case err == syscall.EWOULDBLOCK:
-		text, readErr := io.ReadAll(io.LimitReader(f, maxHolderBytes))
-		_ = f.Close()
-		if readErr != nil {
-			text = nil // the lock is taken in any case
-		}
-		return nil, lockedError(name, strings.TrimSpace(string(text)))
-	case err == nil:
-		err = f.Truncate(0)
-		if err == nil {
-			_, err = f.WriteAt([]byte(clipHolder(holder)+"\n"), 0)
-		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-			err = nil // a full disk must not keep the owner out: the description is only for others' messages
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, wrapErr(OpLock, name, err)
-	}
-	return &osLock{f: f, name: name}, nil
-}
-
-// Close releases the lock. A second call does nothing.
-func (l *osLock) Close() error {
-	err := l.f.Close()
-	if errors.Is(err, fs.ErrClosed) {
-		return nil
-	}
-	return wrapErr(OpUnlock, l.name, err)
-}
 
 func (f *osFile) Name() string { return f.name }
 

@@ -90,6 +90,13 @@ type FS interface {
 	// and the description found in the file. Closing the result releases the lock, as does the end of the process. The
 	// file stays: removing it would let two processes lock two files of one name.
 	Lock(name, holder string) (io.Closer, error)
+	// LockShared locks an existing file against TryLockExclusive, for many holders at a time, with no more than the right
+	// to read it. It never waits: CodeLocked while somebody holds the file exclusively, CodeNotFound also where the file
+	// was removed or replaced before the lock was there, CodeUnsupported where the file system has no such locks. Closing
+	// the result releases the lock, as does the end of the process. A name that is locked may still be removed.
+	LockShared(name string) (io.Closer, error)
+	// TryLockExclusive locks an existing file against LockShared; the same errors, CodeLocked while others hold it.
+	TryLockExclusive(name string) (io.Closer, error)
 	// Join joins path elements.
 	Join(elem ...string) string
 }
@@ -112,6 +119,8 @@ const (
 	OpStat
 	OpSyncDir
 	OpLock
+	OpLockShared
+	OpTryLock
 	OpUnlock
 	OpRead
 	OpWrite
@@ -124,7 +133,8 @@ const (
 
 var opNames = [numOps]string{
 	"create", "open", "open for append", "truncate", "remove", "rename", "rename exclusively", "make directory",
-	"remove tree", "list", "stat", "sync directory", "lock", "unlock", "read", "write", "sync", "preallocate", "size", "close",
+	"remove tree", "list", "stat", "sync directory", "lock", "lock shared",
+	"lock exclusively", "unlock", "read", "write", "sync", "preallocate", "size", "close",
 }
 
 // String returns the name used in error messages.
@@ -138,7 +148,7 @@ func (o Op) String() string {
 // Mutates reports whether the operation may change what a power cut leaves behind.
 func (o Op) Mutates() bool {
 	switch o {
-	case OpOpen, OpOpenAppend, OpList, OpStat, OpUnlock, OpRead, OpSize, OpClose:
+	case OpOpen, OpOpenAppend, OpList, OpStat, OpLockShared, OpTryLock, OpUnlock, OpRead, OpSize, OpClose:
 		return false
 	}
 	return true

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -336,6 +337,58 @@ func TestLock(t *testing.T) {
 		wantCode(t, err, base.CodeLocked, "longlong")
 		must(t, l3.Close())
 	})
+}
+
+func TestSharedLocks(t *testing.T) {
+	everyFS(t, func(t *testing.T, fs FS, dir string) {
+		name := fs.Join(dir, "file")
+		_, err := fs.LockShared(name)
+		wantCode(t, err, base.CodeNotFound, name)
+		_, err = fs.TryLockExclusive(name)
+		wantCode(t, err, base.CodeNotFound, name)
+		put(t, fs, name, "content")
+		a, err := fs.LockShared(name)
+		must(t, err)
+		b, err := fs.LockShared(name)
+		must(t, err)
+		must(t, a.Close())
+		_ = a.Close() // must not release what b holds
+		_, err = fs.TryLockExclusive(name)
+		wantCode(t, err, base.CodeLocked, name)
+		must(t, b.Close())
+		x, err := fs.TryLockExclusive(name)
+		must(t, err)
+		_, err = fs.LockShared(name)
+		wantCode(t, err, base.CodeLocked, name)
+		_, err = fs.TryLockExclusive(name)
+		wantCode(t, err, base.CodeLocked, name)
+		must(t, fs.Remove(name))
+		_, err = fs.LockShared(name)
+		wantCode(t, err, base.CodeNotFound, name)
+		put(t, fs, name, "another file of that name")
+		y, err := fs.TryLockExclusive(name)
+		must(t, err)
+		must(t, x.Close())
+		must(t, y.Close())
+		if content(t, fs, name) != "another file of that name" {
+			t.Error("a lock changed the file")
+		}
+	})
+}
+
+// TestLockOfReplacedFile has the file replaced between the opening and the lock.
+func TestLockOfReplacedFile(t *testing.T) {
+	name := OS.Join(t.TempDir(), "file")
+	put(t, OS, name, "old")
+	f, err := os.Open(name)
+	must(t, err)
+	must(t, os.Remove(name))
+	put(t, OS, name, "new")
+	_, err = lockNamed(OpLockShared, f, name, syscall.LOCK_SH)
+	wantCode(t, err, base.CodeNotFound, name)
+	l, err := OS.TryLockExclusive(name)
+	must(t, err)
+	must(t, l.Close())
 }
 
 // TestLockDiesWithProcess has another process take the lock and be killed.

@@ -101,9 +101,23 @@ func (w *wrapFS) SyncDir(dir string) error {
 
 // Lock implements [FS].
 func (w *wrapFS) Lock(name, holder string) (io.Closer, error) {
+	return w.lock(OpLock, name, func() (io.Closer, error) { return w.inner.Lock(name, holder) })
+}
+
+// LockShared implements [FS].
+func (w *wrapFS) LockShared(name string) (io.Closer, error) {
+	return w.lock(OpLockShared, name, func() (io.Closer, error) { return w.inner.LockShared(name) })
+}
+
+// TryLockExclusive implements [FS].
+func (w *wrapFS) TryLockExclusive(name string) (io.Closer, error) {
+	return w.lock(OpTryLock, name, func() (io.Closer, error) { return w.inner.TryLockExclusive(name) })
+}
+
+func (w *wrapFS) lock(op Op, name string, lock func() (io.Closer, error)) (io.Closer, error) {
 	var l io.Closer
-	err := w.do(OpLock, name, func() (err error) {
-		l, err = w.inner.Lock(name, holder)
+	err := w.do(op, name, func() (err error) {
+		l, err = lock()
 		return err
 	})
 	if err != nil {
