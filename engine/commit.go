@@ -110,7 +110,7 @@ func (c *core) commit(prev, next *manifest.Manifest) error {
 		}
 		return c.fail(err)
 	}
-	c.garbage.committed(prev, next)
+	c.gc.history.committed(prev, next, c.now())
 	c.stats.commits.Add(1)
 	c.checkCommit(prev, next)
 	return nil

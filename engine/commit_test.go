@@ -14,8 +14,7 @@ import (
 // vectors returns the deletion vector files of the database, and the path that each data file's vector is in.
 func vectors(t *testing.T, db *DB, fs vfs.FS) (puffins []string, byFile map[string]string) {
 	t.Helper()
-	db.c.commitMu.Lock() // a flush is visible before its garbage is collected
-	defer db.c.commitMu.Unlock()
+	collectNow(t, db)
 	for n := range strings.SplitSeq(listTree(t, fs), "\n") {
 		if strings.HasSuffix(n, ".puffin") {
 			puffins = append(puffins, "data/L0/"+n)

@@ -65,7 +65,7 @@ type core struct {
 
 	pace    pace
 	stalls  stallCounters
-	garbage garbage
+	gc      collector
 	dirs    sync.Map // directories that are known to be durable
 	// now is the clock; tests set it back and forth.
 	now func() time.Time
@@ -228,7 +228,7 @@ func holder() string {
 	return "process " + strconv.Itoa(os.Getpid()) + " on " + host
 }
 
-// pendingFiles are data files being written, which no manifest names yet: the garbage collector leaves them alone.
+// pendingFiles are data files, and directories of bulk loads, being written, which no manifest names yet: the garbage collector leaves them alone.
 type pendingFiles struct {
 	mu  sync.Mutex
 	set map[string]struct{}
@@ -249,6 +249,15 @@ func (p *pendingFiles) remove(rel ...string) {
 		delete(p.set, r)
 	}
 	p.mu.Unlock()
+}
+
+// unlessWritten calls fn unless the file is being written, and keeps anyone from beginning to meanwhile.
+func (p *pendingFiles) unlessWritten(rel string, fn func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.set[rel]; !ok {
+		fn()
+	}
 }
 
 func (p *pendingFiles) has(rel string) bool {

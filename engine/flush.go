@@ -222,7 +222,6 @@ func (c *core) commitInTurn(a flushAttempt, out *newFile) (done bool, err error)
 	if err := c.commitFlush(a.e, out); err != nil {
 		return false, err
 	}
-	c.removeLogs()
 	c.collectGarbage()
 	return true, nil
 }

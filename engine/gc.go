@@ -1,144 +1,287 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/wal"
 )
 
-// Garbage: a manifest is kept while it is among the newest RetainVersions, or was superseded less than GCGrace ago. A
-// file is kept while a kept manifest names it, a snapshot of this process needs it, or it is being written. Everything
-// else in data, and what crashed commits left behind, goes. It runs when the directory is opened and after commits, never
-// beside another commit. The clock only decides how long what nothing here needs is kept for readers elsewhere.
+// Garbage: a manifest is kept while it is among the newest RetainVersions superseded ones, or was superseded less than
+// GCGrace or RetainFor ago, or a snapshot of this process or a reader in another one uses it (pins.go). A data file or
+// deletion vector is kept while a kept manifest names it (history.go), or it is being written. A log is kept while it has
+// rows that are not in files. What nobody ever named is an orphan of a crash (sweep.go).
+//
+// All of that is removed by one goroutine, in passes: commits and snapshots that end only wake it. A pass holds none of
+// the engine's locks while it removes what a manifest once named, for such names do not come back. The clock only decides
+// how long what nothing here needs is kept for readers elsewhere.
 
-// garbage is what the collector knows about the kept manifests. It is guarded by commitMu.
-type garbage struct {
-	// named has for each data file and deletion vector the newest manifest that names it.
-	named map[string]int64
-	// updated has the time of each kept manifest, in milliseconds.
-	updated map[int64]int64
+// collector is the state of garbage collection in a core that writes.
+type collector struct {
+	wake    chan struct{}
+	history fileHistory
+
+	// pass is held during a pass; it comes before all other locks of the core.
+	pass   sync.Mutex
+	loaded bool // history has the manifests from before the opening
+	swept  bool // orphans were looked for
+	ended  bool // the directory was given up: no more passes
+	// opened is the manifest as of the opening, nil where there was none; lowWater what low_water.txt was last set to.
+	opened   *manifest.Manifest
+	lowWater int64
+
+	filesRemoved, bytesRemoved, lastNanos, readerPins atomic.Int64
 }
 
-// committed takes note of a commit: prev, nil for the first one, is the manifest before it.
-func (g *garbage) committed(prev, next *manifest.Manifest) {
-	if g.named == nil {
-		g.named, g.updated = map[string]int64{}, map[int64]int64{}
-	}
-	if prev != nil {
-		g.note(prev)
-	}
-	g.note(next)
-}
+const (
+	// gcRetry is after how long a pass tries again what a reader in another process pinned, or what failed.
+	gcRetry = 2 * time.Second
+	// gcPause is between passes that removed something, so that a fast writer pays for few of them.
+	gcPause = 200 * time.Millisecond
+	// gcIdle is the longest time without a pass.
+	gcIdle = time.Minute
+)
 
-func (g *garbage) note(m *manifest.Manifest) {
-	g.updated[m.Version] = m.UpdatedMS
-	for _, f := range m.Files {
-		g.named[f.Path] = max(g.named[f.Path], m.Version)
-		if f.DVPath != "" {
-			g.named[f.DVPath] = max(g.named[f.DVPath], m.Version)
-		}
-	}
-}
-
-// collectGarbage runs in openWriter, or under commitMu. What cannot be removed is tried again next time.
+// collectGarbage wakes the collector. It never waits and may be called with any lock held.
 func (c *core) collectGarbage() {
-	oldest, err := c.retireManifests()
-	if err != nil {
-		return // without all kept manifests nobody knows what is garbage
+	select {
+	case c.gc.wake <- struct{}{}:
+	default:
 	}
-	pinned := map[string]struct{}{}
-	c.pinned.paths(func(rel string) { pinned[rel] = struct{}{} })
-	dataDir := c.fs.Join(c.dir, "data")
-	levels, err := c.fs.List(dataDir)
-	if err != nil {
-		return
-	}
-	for _, level := range levels {
-		names, err := c.fs.List(c.fs.Join(dataDir, level))
-		if err != nil {
-			continue
-		}
-		for _, n := range names {
-			rel := "data/" + level + "/" + n
-			_, held := pinned[rel]
-			if held || c.garbage.named[rel] >= oldest || c.pending.has(rel) || !strings.HasSuffix(n, ".parquet") && !strings.HasSuffix(n, ".puffin") {
-				continue
-			}
-			if c.fs.Remove(c.fs.Join(c.dir, rel)) == nil {
-				delete(c.garbage.named, rel)
-				c.stats.filesRemoved.Add(1)
-			}
+}
+
+func (c *core) garbageLoop() {
+	defer c.workers.Done()
+	for {
+		p := c.newPass(false)
+		wait, _ := p.run(false) // whatever is wrong, it tries again
+		if p.removed > 0 && !c.pauseGarbage(gcPause, nil) || !c.pauseGarbage(wait, c.gc.wake) {
+			return
 		}
 	}
 }
 
-// retireManifests removes old manifests and the leftovers of commits, and returns the oldest version that is kept.
-func (c *core) retireManifests() (oldest int64, err error) {
-	metaDir := c.fs.Join(c.dir, manifest.Dir)
-	if names, err := c.fs.List(metaDir); err == nil {
-		for _, n := range names {
-			if manifest.IsTemporary(n) {
-				_ = c.fs.Remove(c.fs.Join(metaDir, n))
-			}
+// pauseGarbage waits, and returns false when the core stops.
+func (c *core) pauseGarbage(d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.stop:
+		return false
+	case <-wake:
+	case <-t.C:
+	}
+	return true
+}
+
+// finishGarbage runs a last pass after the workers, so that a directory that was closed holds no garbage that could go.
+// Closing does not wait long for it: the next open goes on.
+func (c *core) finishGarbage() {
+	const patience = 500 * time.Millisecond
+	p := c.newPass(false)
+	p.deadline = time.Now().Add(patience)
+	_, _ = p.run(false) // nobody is there to try again
+}
+
+// endGarbage keeps later passes from a directory that is about to belong to somebody else.
+func (c *core) endGarbage() {
+	c.gc.pass.Lock()
+	c.gc.ended = true
+	c.gc.pass.Unlock()
+}
+
+// gcPass is one pass.
+type gcPass struct {
+	c       *core
+	dry     bool // tells what would go, and removes nothing
+	report  GarbageReport
+	removed int  // files that went
+	again   bool // something is to be tried again soon
+	// deadline is when the pass ends unfinished; zero: when the core stops.
+	deadline time.Time
+}
+
+func (c *core) newPass(dry bool) *gcPass {
+	return &gcPass{c: c, dry: dry, report: GarbageReport{DryRun: dry}}
+}
+
+// run does the pass and returns after how long there may be more to do. all looks for orphans too, which the first pass
+// does in any case.
+func (p *gcPass) run(all bool) (wait time.Duration, err error) {
+	g := &p.c.gc
+	g.pass.Lock()
+	defer g.pass.Unlock()
+	if !p.allowed() {
+		return gcIdle, nil
+	}
+	start := time.Now()
+	if err := p.load(); err != nil {
+		return gcRetry, err
+	}
+	wait = p.retire()
+	err = p.removeLogs()
+	if err == nil && (all || !g.swept) {
+		if err = p.sweep(); err == nil && !p.dry {
+			g.swept = true
 		}
+	}
+	g.lastNanos.Store(int64(time.Since(start)))
+	if p.again || err != nil {
+		wait = min(wait, gcRetry)
+	}
+	return wait, err
+}
+
+// allowed reports whether garbage may be collected: not after the directory was given up, and not after a failure, when
+// the newest manifest may be one that this process does not know of.
+func (p *gcPass) allowed() bool {
+	c := p.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.gc.ended && c.failure == nil
+}
+
+// keepFor is how long a manifest stays that was superseded.
+func (c *core) keepFor() time.Duration { return max(c.opts.GCGrace, c.opts.RetainFor, 0) }
+
+// load takes note of the manifests from before the opening. It reads those that are to be kept; of the others it is known
+// only whether they can go when that is tried.
+func (p *gcPass) load() error {
+	c := p.c
+	if c.gc.loaded || c.gc.opened == nil {
+		return nil
 	}
 	versions, err := c.store.Versions()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	s := c.current()
-	defer s.unref()
-	cutoff := c.now().Add(-max(c.opts.GCGrace, 0)).UnixMilli()
-	supersededAt := int64(1<<63 - 1)
-	kept := len(versions)
-	for kept > 0 && (len(versions)-kept <= c.opts.RetainVersions || supersededAt > cutoff) {
-		v := versions[kept-1]
-		if err := c.knowManifest(s, v); err != nil {
-			return 0, err
+	first := c.gc.opened.Version
+	var older []*oldManifest
+	var read []*manifest.Manifest
+	now := c.now()
+	// What is there was superseded by now, whatever clock wrote the next one's time.
+	at := earlier(now, time.UnixMilli(c.gc.opened.UpdatedMS))
+	for i := len(versions) - 1; i >= 0; i-- {
+		if versions[i] >= first {
+			continue
 		}
-		supersededAt = c.garbage.updated[v]
-		kept--
-	}
-	if kept == len(versions) {
-		return 0, base.Errorf(base.CodeNotFound, "%s: no manifest", metaDir)
-	}
-	// All older ones go with the first that does; a damaged one among them is no harm.
-	removed := false
-	for _, v := range versions[:kept] {
-		if c.store.Remove(v) == nil {
-			removed = true
-			delete(c.garbage.updated, v)
+		o := &oldManifest{version: versions[i], superseded: at}
+		older = append(older, o)
+		if len(older) > c.opts.RetainVersions && now.Sub(at) >= c.keepFor() {
+			continue // it will be tried, and so will all that are older
 		}
-	}
-	if removed {
-		c.writeLowWater(metaDir, versions[kept])
-	}
-	return versions[kept], nil
-}
-
-// knowManifest takes note of a kept manifest, which is read unless this process committed it.
-func (c *core) knowManifest(s *readState, version int64) error {
-	if _, ok := c.garbage.updated[version]; ok {
-		return nil
-	}
-	m := s.manifest
-	if m.Version != version {
-		var err error
-		if m, err = c.store.At(version); err != nil {
+		m, err := c.store.At(o.version)
+		switch base.CodeOf(err) {
+		case base.CodeOK:
+			read = append(read, m)
+			at = earlier(at, time.UnixMilli(m.UpdatedMS))
+		case base.CodeCorruption, base.CodeUnsupported:
+			// No file goes before this one does.
+		default:
 			return err
 		}
 	}
-	c.garbage.committed(nil, m)
+	slices.Reverse(older)
+	c.gc.history.add(older)
+	for _, m := range read {
+		c.gc.history.learn(m)
+	}
+	c.gc.loaded = true
 	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// retire removes the manifests whose time has come, then the files that they alone named.
+func (p *gcPass) retire() (wait time.Duration) {
+	c, h := p.c, &p.c.gc.history
+	due, wait := h.due(c.now(), c.keepFor(), c.opts.RetainVersions, c.pinned.versions)
+	if wait < 0 || wait > gcIdle {
+		wait = gcIdle
+	}
+	gone := map[int64]bool{}
+	pinned := 0
+	for _, o := range due {
+		if p.stopped() {
+			break
+		}
+		switch err := p.removeManifest(o.version); base.CodeOf(err) {
+		case base.CodeOK:
+			gone[o.version] = true
+		case base.CodeLocked:
+			pinned++
+			p.again = true
+			if !o.read {
+				p.learn(o.version)
+			}
+		default:
+			p.again = true
+		}
+	}
+	c.gc.readerPins.Store(int64(pinned))
+	metaDir := c.fs.Join(c.dir, manifest.Dir)
+	if len(gone) > 0 && !p.dry {
+		// No manifest may come back in a power cut without its files.
+		if err := c.fs.SyncDir(metaDir); err != nil {
+			p.again = true
+			return wait
+		}
+		h.forget(gone)
+		if _, oldest := h.kept(nil); oldest != c.gc.lowWater {
+			c.gc.lowWater = oldest
+			c.writeLowWater(metaDir, oldest)
+		}
+	}
+	p.report.KeptManifests, p.report.OldestVersion = h.kept(gone)
+	p.report.ReaderPins = pinned
+	for _, rel := range h.unneeded(gone) {
+		if p.stopped() {
+			p.again = true
+			break
+		}
+		if c.pinned.holdsFile(rel) {
+			continue
+		}
+		if p.remove(c.fs.Join(c.dir, rel), GarbageSuperseded) && !p.dry {
+			h.bury(rel)
+		}
+	}
+	return wait
+}
+
+// learn reads a manifest whose files are not known yet. As long as that fails no file goes.
+func (p *gcPass) learn(version int64) {
+	if m, err := p.c.store.At(version); err == nil {
+		p.c.gc.history.learn(m)
+	}
+}
+
+// stopped reports whether the pass is to end before it is through.
+func (p *gcPass) stopped() bool {
+	if !p.deadline.IsZero() {
+		return time.Now().After(p.deadline)
+	}
+	select {
+	case <-p.c.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // writeLowWater tells readers the smallest version still there. It is a hint: a failure is no harm.
 func (c *core) writeLowWater(metaDir string, version int64) {
-	const name = "low_water.txt"
-	tmp := c.fs.Join(metaDir, name+".tmp")
+	tmp := c.fs.Join(metaDir, lowWaterFile+tmpSuffix)
 	f, err := c.fs.Create(tmp)
 	if err != nil {
 		return
@@ -151,53 +294,26 @@ func (c *core) writeLowWater(metaDir string, version int64) {
 		err = e
 	}
 	if err == nil {
-		_ = c.fs.Rename(tmp, c.fs.Join(metaDir, name))
+		_ = c.fs.Rename(tmp, c.fs.Join(metaDir, lowWaterFile))
 	}
 }
 
-// removeLogs deletes the logs that the current manifest covers. A log that cannot be removed is removed next time.
-func (c *core) removeLogs() {
+// removeLogs removes the logs that the current manifest covers.
+func (p *gcPass) removeLogs() error {
+	c := p.c
 	s := c.current()
 	defer s.unref()
 	if s.manifest == nil {
-		return
+		return nil
 	}
 	numbers, err := listLogs(c.fs, c.walDir, 0)
 	if err != nil {
-		return
+		return err
 	}
 	for _, n := range numbers {
 		if n < s.manifest.MinLog {
-			_ = c.fs.Remove(c.fs.Join(c.walDir, wal.Name(n)))
+			p.remove(c.fs.Join(c.walDir, wal.Name(n)), GarbageLog)
 		}
 	}
-}
-
-// ManifestInfo is what ReadManifest tells.
-type ManifestInfo struct {
-	Schema  *Schema
-	Version int64
-	// Files are the absolute paths of the live data files.
-	Files []string
-}
-
-// ReadManifest reads the newest manifest without opening the database. CodeNotFound where there is no table.
-func ReadManifest(path string) (*ManifestInfo, error) {
-	o := Options{ReadOnly: true}.withFS()
-	dir, err := resolveDir(o.fs, path, false)
-	if err != nil {
-		return nil, err
-	}
-	m, err := manifest.NewFSStore(o.fs, dir).Newest()
-	if err != nil {
-		return nil, err
-	}
-	if m.Dropped {
-		return nil, base.Errorf(base.CodeNotFound, "no table in %s", dir)
-	}
-	info := &ManifestInfo{Schema: m.Schema, Version: m.Version}
-	for _, f := range m.Files {
-		info.Files = append(info.Files, o.fs.Join(dir, f.Path))
-	}
-	return info, nil
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +20,7 @@ func TestClockJumps(t *testing.T) {
 	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: time.Minute, NoAutoCompaction: true}
 	db := openMem(t, fs, o)
 	m := model{}
-	var offset atomic.Int64
-	setClock := func() {
-		db.c.commitMu.Lock()
-		db.c.now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
-		db.c.commitMu.Unlock()
-	}
-	setClock()
+	offset := setClock(db)
 	writeRandom(t, db, rng, m, 100, 50)
 	must(t, db.Flush())
 	held, err := db.Snapshot()
@@ -53,7 +46,7 @@ func TestClockJumps(t *testing.T) {
 			checkSnapshot(t, held, heldModel)
 			held.Close()
 			db = openMem(t, fs, o)
-			setClock()
+			offset = setClock(db)
 			held, err = db.Snapshot()
 			must(t, err)
 			heldModel = model{}
@@ -69,15 +62,21 @@ func TestClockJumps(t *testing.T) {
 	offset.Store(int64(1000 * 24 * time.Hour))
 	writeRandom(t, db, rng, m, 100, 20)
 	must(t, db.Flush())
-	db.c.commitMu.Lock() // a flush returns once its rows are in files; garbage goes after that, under the same lock
+	collectNow(t, db)
 	versions, err := db.c.store.Versions()
-	db.c.commitMu.Unlock()
 	must(t, err)
 	if len(versions) != 2 {
 		t.Fatalf("manifests %v are left, want 2", versions)
 	}
 	check(t, db, m)
 	db.Free()
+}
+
+func collectNow(t testing.TB, db *DB) GarbageReport {
+	t.Helper()
+	r, err := db.CollectGarbage(false)
+	must(t, err)
+	return r
 }
 
 // TestGarbageOfLoads: a table that only bulk loads write collects its garbage too.
@@ -89,6 +88,7 @@ func TestGarbageOfLoads(t *testing.T) {
 		_, err := loadRows(db, 6000, nil)
 		must(t, err)
 	}
+	collectNow(t, db)
 	dvs := strings.Count(listTree(t, fs), ".puffin")
 	if versions, err := db.c.store.Versions(); err != nil || len(versions) != 2 || dvs > 2*len(db.c.state.files) {
 		t.Fatalf("manifests %v, %d deletion vectors for %d files: %v", versions, dvs, len(db.c.state.files), err)
@@ -120,9 +120,8 @@ func TestDamagedOldManifest(t *testing.T) {
 		must(t, err)
 		must(t, db.Flush())
 	}
-	db.c.commitMu.Lock() // garbage goes after the flush has returned
+	collectNow(t, db)
 	versions, err := db.c.store.Versions()
-	db.c.commitMu.Unlock()
 	must(t, err)
 	if len(versions) != 3 || versions[0] < 4 {
 		t.Fatalf("manifests %v are left", versions)

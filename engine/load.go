@@ -176,9 +176,7 @@ func (l *load) commit() (base.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	l.c.commitMu.Lock()
 	l.c.collectGarbage()
-	l.c.commitMu.Unlock()
 	return seq, nil
 }
 

@@ -29,6 +29,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
 		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes),
 		flushWork: make(chan struct{}, max(o.FlushThreads, 1)), stop: make(chan struct{}), now: time.Now,
+		gc: collector{wake: make(chan struct{}, 1)},
 	}
 	c.flushDone.L = &c.mu
 	c.compactions = newCompactions(&o)
@@ -98,8 +99,8 @@ func (c *core) openWriter(stored *optionsFile, given Options) error {
 	for _, e := range mems {
 		e.mt.Unref() // the state holds them
 	}
-	if m != nil {
-		c.collectGarbage()
+	if c.gc.opened = m; m != nil {
+		c.gc.history.committed(nil, m, c.now())
 	}
 	c.startWorkers()
 	if len(mems) > 0 {
@@ -131,6 +132,8 @@ func (c *core) startWorkers() {
 		c.workers.Add(1)
 		go c.flushLoop()
 	}
+	c.workers.Add(1)
+	go c.garbageLoop()
 	if !c.opts.NoAutoCompaction {
 		c.workers.Add(1)
 		go c.compactLoop()
@@ -332,6 +335,8 @@ func (c *core) seal() error {
 	c.flushDone.Broadcast()
 	c.mu.Unlock()
 	c.writeMu.Unlock()
+	c.stopWorkers()
+	c.finishGarbage()
 	c.release()
 	return err
 }
@@ -348,8 +353,7 @@ func (c *core) abandon() {
 	c.release()
 }
 
-// release stops the workers and gives the lock up. It may be called twice.
-func (c *core) release() {
+func (c *core) stopWorkers() {
 	select {
 	case <-c.stop:
 	default:
@@ -358,7 +362,14 @@ func (c *core) release() {
 	c.compactions.cancel()
 	c.workers.Wait()
 	c.closeCompactions()
+}
+
+// release stops the workers and gives the lock up. It may be called twice. Snapshots that are still held keep their files.
+func (c *core) release() {
+	c.stopWorkers()
 	if c.dirLock != nil {
+		c.endGarbage()
+		c.pinned.lockAll(c.store)
 		_ = c.dirLock.Close() // nothing to do about it: the lock goes with the process at the latest
 		c.dirLock = nil
 	}

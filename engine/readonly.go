@@ -9,9 +9,10 @@ import (
 	"github.com/merutable/merutable/engine/internal/wal"
 )
 
-// A read-only core takes no lock and writes nothing. It shows the newest manifest and, where the log of the writer
-// can be read, the rows of the log: every whole record that the writer has written, in order. Records are
-// seen as soon as they are in the log, which may be a moment before the writer's own fsync returns.
+// A read-only core writes nothing and does not take the writer's lock; it pins the manifests that it uses (pins.go). It
+// shows the newest manifest and, where the log of the writer can be read, the rows of the log: every whole record that
+// the writer has written, in order. Records are seen as soon as they are in the log, which may be a moment before the
+// writer's own fsync returns.
 
 // logTail is how far a read-only core has read the writer's logs.
 type logTail struct {
@@ -64,21 +65,48 @@ func (c *core) refreshTo(m *manifest.Manifest) error {
 	defer c.tail.mu.Unlock()
 	const attempts = 100
 	for range attempts {
-		tailErr := c.readTail(m)
-		newer, err := c.store.Changed(m)
-		switch {
-		case err != nil:
+		newer, err := c.tryRefresh(m)
+		if err != nil || newer == nil {
 			return err
-		case newer != nil:
-			m = newer // whatever was wrong with the logs: they belonged to another state
-		case tailErr == nil:
-			c.installTail(m)
-			return nil
-		case base.CodeOf(tailErr) != base.CodeNotFound && base.CodeOf(tailErr) != base.CodeConflict:
-			return tailErr
 		}
+		m = newer
 	}
 	return base.Errorf(base.CodeTimeout, "%s changed %d times while it was read", c.dir, attempts)
+}
+
+// tryRefresh installs m and its logs, or returns what to try instead: a newer manifest, or m again.
+func (c *core) tryRefresh(m *manifest.Manifest) (next *manifest.Manifest, err error) {
+	c.pinned.add(m)
+	defer c.pinned.remove(m)
+	err = c.pinned.lock(c.store, m)
+	if err == nil {
+		err = c.readTail(m)
+	}
+	newer, changedErr := c.store.Changed(m)
+	switch {
+	case changedErr != nil:
+		return nil, changedErr
+	case newer != nil:
+		return newer, nil // whatever was wrong with manifest or logs: they belonged to another state
+	case err == nil:
+		c.installTail(m)
+		return nil, nil
+	}
+	switch base.CodeOf(err) {
+	case base.CodeNotFound, base.CodeConflict, base.CodeLocked:
+		return m, nil
+	}
+	return nil, err
+}
+
+// rest lets go of the manifest that the core would show next, unless a snapshot needs it: an engine that nobody uses must
+// not keep the writer from collecting garbage. The next use begins with a refresh.
+func (c *core) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readOnly && c.state != nil && c.state.refs.Load() == 1 {
+		c.pinned.unlockIdle(c.state.manifest)
+	}
 }
 
 // readTail reads what came to the logs since. A table that was replaced starts afresh.

@@ -306,6 +306,7 @@ func (s *shared) release() {
 	if s.handles == 0 {
 		if s.readOnly && s.c != nil && registry.maxIdle > 0 && registry.readers[s.key] == s {
 			s.idle = registry.idle.PushBack(s)
+			s.c.rest()
 			surplus = registry.trimIdle()
 		} else {
 			registry.forget(s)

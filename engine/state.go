@@ -151,6 +151,7 @@ type readState struct {
 	files    []*liveFile
 	index    *fileIndex  // of files
 	mems     []*memEntry // newest first; the active one, if any, is the first
+	part     bool        // made by only: its files are held, not its manifest
 	// droppedSeq bounds the sequence numbers of the deletions that compactions of this process have dropped: of later
 	// ones there is a trace in the files or in memory.
 	droppedSeq base.Seq
@@ -176,7 +177,7 @@ func (c *core) newState(prev *readState, m *manifest.Manifest, t *table, mems []
 	for _, e := range mems {
 		e.mt.Ref()
 	}
-	c.pinned.add(s)
+	c.pinned.add(m)
 	return s
 }
 
@@ -212,12 +213,12 @@ func (c *core) liveFiles(prev *readState, m *manifest.Manifest) []*liveFile {
 // only makes a state with one reference that holds nothing but some files of s, for a job that needs no more and runs for
 // long.
 func (s *readState) only(files []*liveFile) *readState {
-	part := &readState{core: s.core, manifest: s.manifest, table: s.table, files: files}
+	part := &readState{core: s.core, manifest: s.manifest, table: s.table, files: files, part: true}
 	part.refs.Store(1)
 	for _, f := range files {
 		f.ref()
 	}
-	s.core.pinned.add(part)
+	s.core.pinned.holdFiles(files)
 	return part
 }
 
@@ -227,46 +228,16 @@ func (s *readState) unref() {
 	if s.refs.Add(-1) != 0 {
 		return
 	}
-	s.core.pinned.remove(s)
+	if s.part {
+		s.core.pinned.releaseFiles(s.files)
+		s.core.collectGarbage()
+	} else if s.core.pinned.remove(s.manifest) {
+		s.core.collectGarbage()
+	}
 	for _, f := range s.files {
 		f.unref()
 	}
 	for _, e := range s.mems {
 		e.mt.Unref()
-	}
-}
-
-// pinSet is the set of states alive: their files must stay on disk.
-type pinSet struct {
-	mu  sync.Mutex
-	set map[*readState]struct{}
-}
-
-func (p *pinSet) add(s *readState) {
-	p.mu.Lock()
-	if p.set == nil {
-		p.set = map[*readState]struct{}{}
-	}
-	p.set[s] = struct{}{}
-	p.mu.Unlock()
-}
-
-func (p *pinSet) remove(s *readState) {
-	p.mu.Lock()
-	delete(p.set, s)
-	p.mu.Unlock()
-}
-
-// paths calls fn with every path (relative) that a live state needs.
-func (p *pinSet) paths(fn func(rel string)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for s := range p.set {
-		for _, f := range s.files {
-			fn(f.meta.Path)
-			if f.meta.DVPath != "" {
-				fn(f.meta.DVPath)
-			}
-		}
 	}
 }

@@ -7,7 +7,6 @@ type counters struct {
 	rowsWritten, walBytes, walSyncs, groups atomic.Int64
 	flushes, flushErrors, flushNanos        atomic.Int64
 	bytesFlushed, commits, loads            atomic.Int64
-	filesRemoved                            atomic.Int64
 }
 
 // Stats are counters since the engine was opened, and gauges. The JSON names are stable.
@@ -35,11 +34,11 @@ type Stats struct {
 	Loads            int64 `json:"bulk_loads"`
 	Commits          int64 `json:"manifest_commits"`
 	WriteStalls      int64 `json:"write_stalls"` // how often writers stopped: the sum of stops_*
-	FilesRemoved     int64 `json:"files_removed"`
 
 	ReadStats
 	CompactionStats
 	WriteStallStats
+	GarbageStats
 }
 
 // Stats returns the engine's counters and gauges.
@@ -52,7 +51,7 @@ func (db *DB) Stats() Stats {
 		CommitGroups: c.stats.groups.Load(), Flushes: c.stats.flushes.Load(), FlushErrors: c.stats.flushErrors.Load(),
 		FlushNanos: c.stats.flushNanos.Load(), FlushedBytes: c.stats.bytesFlushed.Load(), Loads: c.stats.loads.Load(),
 		Commits: c.stats.commits.Load(), WriteStallStats: c.stalls.stats(),
-		FilesRemoved: c.stats.filesRemoved.Load(), MemtableCapacity: int64(c.opts.MemtableBytes),
+		MemtableCapacity: int64(c.opts.MemtableBytes), GarbageStats: c.gc.stats(),
 	}
 	st.ReadStats = c.readStats()
 	st.WriteStalls = st.StopsImmutables + st.StopsL0 + st.StopsPending

@@ -71,7 +71,6 @@ func (c *core) dropTable() error {
 	if err := c.commitTable(next, nil); err != nil {
 		return err
 	}
-	c.removeLogs()
 	c.collectGarbage()
 	return nil
 }

@@ -33,9 +33,15 @@ type Store interface {
 	Commit(m *Manifest) error
 	// At returns the manifest of a version, CodeNotFound where it is gone.
 	At(version int64) (*Manifest, error)
-	// Versions lists the manifests there are, ascending.
+	// Versions lists the manifests there are, ascending. There may be gaps.
 	Versions() ([]int64, error)
-	// Remove deletes the manifest of a version, if it is there.
+	// Pin keeps m, which was read from this store, from being removed by the writer, until the result is closed or the
+	// process ends. CodeNotFound or CodeLocked: it is gone, or the writer is just removing it. CodeUnsupported: the store
+	// cannot pin. It changes nothing that is stored.
+	Pin(m *Manifest) (io.Closer, error)
+	// Pinned reports whether somebody pins a version. It may disturb Pin for a moment.
+	Pinned(version int64) (bool, error)
+	// Remove deletes the manifest of a version, if it is there; CodeLocked where somebody pins it.
 	Remove(version int64) error
 }
 
@@ -63,19 +69,21 @@ func NewFSStore(fs vfs.FS, dbDir string) *FSStore {
 	return &FSStore{fs: fs, dir: fs.Join(dbDir, Dir)}
 }
 
+// attempts bounds how often a reader looks again because the writer was faster.
+const attempts = 10
+
 // Newest implements [Store].
 func (s *FSStore) Newest() (*Manifest, error) {
 	// A reader may list, then find the file reclaimed by the writer because newer ones came: list again, boundedly.
-	const attempts = 10
 	for i := 0; ; i++ {
-		versions, err := s.Versions()
+		version, err := s.latest()
 		if err != nil {
 			return nil, err
 		}
-		if len(versions) == 0 {
+		if version == 0 {
 			return nil, base.Errorf(base.CodeNotFound, "no table in %s", s.dir)
 		}
-		m, err := s.read(versions[len(versions)-1])
+		m, err := s.read(version)
 		if base.CodeOf(err) == base.CodeNotFound && i < attempts {
 			continue
 		}
@@ -83,13 +91,39 @@ func (s *FSStore) Newest() (*Manifest, error) {
 	}
 }
 
+// latest returns the newest version there is, 0 for none. A listing beside a commit may miss both the name that comes and
+// one that goes, and show only what a reader pins, so it counts when it is the same twice.
+func (s *FSStore) latest() (version int64, err error) {
+	for i := range attempts {
+		versions, err := s.Versions()
+		if err != nil {
+			return 0, err
+		}
+		last := int64(0)
+		if len(versions) > 0 {
+			last = versions[len(versions)-1]
+		}
+		if i > 0 && last == version {
+			break
+		}
+		version = last
+	}
+	return version, nil
+}
+
 // Changed implements [Store].
 func (s *FSStore) Changed(cur *Manifest) (*Manifest, error) {
+	// A pinned manifest outlives its successors: that the next one is not there does not say that none came.
+	versions, err := s.Versions()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(versions); n == 0 || versions[n-1] != cur.Version {
+		return s.Newest()
+	}
 	info, err := s.fs.Stat(s.path(cur.Version))
 	if err == nil && stampOf(info) == cur.stamp {
-		if _, err = s.fs.Stat(s.path(cur.Version + 1)); base.CodeOf(err) == base.CodeNotFound {
-			return nil, nil
-		}
+		return nil, nil
 	}
 	if err != nil && base.CodeOf(err) != base.CodeNotFound {
 		return nil, err
@@ -179,9 +213,56 @@ func (s *FSStore) Versions() ([]int64, error) {
 	return out, nil
 }
 
+// Pin implements [Store].
+func (s *FSStore) Pin(m *Manifest) (io.Closer, error) {
+	name := s.path(m.Version)
+	lock, err := s.fs.LockShared(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.fs.Stat(name)
+	if err == nil && m.stamp != (stamp{}) && m.stamp != stampOf(info) { // this process knows no stamp of what it committed
+		err = base.Errorf(base.CodeNotFound, "%s was replaced", name)
+	}
+	if err != nil {
+		_ = lock.Close() // it holds nothing that we need
+		return nil, err
+	}
+	return lock, nil
+}
+
+// Pinned implements [Store].
+func (s *FSStore) Pinned(version int64) (bool, error) {
+	lock, err := s.fs.TryLockExclusive(s.path(version))
+	switch base.CodeOf(err) {
+	case base.CodeLocked:
+		return true, nil
+	case base.CodeUnsupported, base.CodeNotFound:
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, lock.Close()
+}
+
 // Remove implements [Store].
 func (s *FSStore) Remove(version int64) error {
-	err := s.fs.Remove(s.path(version))
+	name := s.path(version)
+	lock, err := s.fs.TryLockExclusive(name)
+	switch base.CodeOf(err) {
+	case base.CodeNotFound:
+		return nil
+	case base.CodeUnsupported:
+		lock, err = io.NopCloser(nil), nil // nobody can pin it
+	}
+	if err != nil {
+		return err
+	}
+	err = s.fs.Remove(name)
+	if e := lock.Close(); err == nil {
+		err = e
+	}
 	if base.CodeOf(err) == base.CodeNotFound {
 		return nil
 	}

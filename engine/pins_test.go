@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"maps"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// frugal keeps as little as there can be.
+var frugal = Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1}
+
+func versionsOf(t testing.TB, db *DB) []int64 {
+	t.Helper()
+	v, err := db.c.store.Versions()
+	must(t, err)
+	return v
+}
+
+// TestReaderPins: a reader in another process keeps what its snapshot needs from a writer that has no grace, and nothing
+// else; once it is closed all of that goes.
+func TestReaderPins(t *testing.T) {
+	fs := vfs.NewMem()
+	rng := rand.New(rand.NewPCG(8, 8))
+	db := openMem(t, fs, frugal)
+	defer db.Free()
+	m := model{}
+	writeRandom(t, db, rng, m, 100, 60)
+	must(t, db.Flush())
+	reader := otherProcess(t, fs)
+	held, err := reader.Snapshot()
+	must(t, err)
+	heldModel := maps.Clone(m)
+	for range 12 {
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		must(t, reader.Refresh())
+		check(t, reader, m)
+		collectNow(t, db)
+		checkSnapshot(t, held, heldModel)
+	}
+	r := collectNow(t, db)
+	// The newest, one retained, which the reader has let go, and the snapshot's.
+	if v := versionsOf(t, db); len(v) != 3 || v[0] != held.Version() || r.ReaderPins != 1 || r.KeptManifests != 3 || r.OldestVersion != v[0] {
+		t.Fatalf("manifests %v, the snapshot is of %d: %+v", v, held.Version(), r)
+	}
+	if low, err := readText(fs, "/db/metadata/low_water.txt"); err != nil || low != "2" {
+		t.Fatalf("low water %q, %v", low, err)
+	}
+	before := db.Stats()
+	held.Close()
+	collectNow(t, db)
+	after := db.Stats()
+	if v := versionsOf(t, db); len(v) != 2 || after.FilesRemoved <= before.FilesRemoved || after.BytesRemoved <= before.BytesRemoved ||
+		after.ReaderPins != 0 || after.KeptManifests != 2 || after.OldestVersion != v[0] {
+		t.Fatalf("manifests %v, %+v", v, after.GarbageStats)
+	}
+	check(t, reader, m)
+	reader.c.drop()
+}
+
+// TestReaderOfPinnedVersion: a reader whose version is there, while the next ones are gone, sees the newest.
+func TestReaderOfPinnedVersion(t *testing.T) {
+	fs := vfs.NewMem()
+	rng := rand.New(rand.NewPCG(9, 8))
+	db := openMem(t, fs, frugal)
+	defer db.Free()
+	m := model{}
+	reader, other := otherProcess(t, fs), otherProcess(t, fs)
+	for range 5 {
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		collectNow(t, db)
+	}
+	if v := versionsOf(t, db); len(v) != 3 || v[0] != 1 {
+		t.Fatalf("manifests %v", v)
+	}
+	must(t, reader.Refresh())
+	check(t, reader, m)
+	reader.c.drop()
+	other.c.drop()
+}
+
+// TestIdleReader: a read-only engine that the process only keeps open for the next use pins nothing, unless a snapshot is
+// still there.
+func TestIdleReader(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, frugal)
+	m := model{}
+	rng := rand.New(rand.NewPCG(10, 8))
+	put := func() {
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		collectNow(t, db)
+	}
+	put()
+	must(t, db.Close())
+	db.Free()
+	o := Options{ReadOnly: true, fs: fs}
+	reader, err := Open("/db", o)
+	must(t, err)
+	check(t, reader, m)
+	// Another process writes: one that this registry does not know.
+	c, err := openCore("/db", withFS(frugal, fs))
+	must(t, err)
+	db = &DB{shared: &shared{c: c}, c: c}
+	held, err := reader.Snapshot()
+	must(t, err)
+	heldModel := maps.Clone(m)
+	reader.Free()
+	put()
+	put()
+	put()
+	checkSnapshot(t, held, heldModel)
+	held.Close()
+	reader, err = Open("/db", o)
+	must(t, err)
+	check(t, reader, m)
+	reader.Free()
+	put()
+	put()
+	if v := versionsOf(t, db); len(v) != 2 {
+		t.Fatalf("manifests %v: an idle engine pins one", v)
+	}
+	reader, err = Open("/db", o)
+	must(t, err)
+	check(t, reader, m)
+	reader.Free()
+	must(t, SetReaderCache(0))
+	must(t, SetReaderCache(8))
+	c.abandon()
+	c.drop()
+}
+
+func withFS(o Options, fs vfs.FS) Options {
+	o.fs = fs
+	return o
+}
+
+// TestSnapshotOutlivesWriter: a snapshot of an engine that was closed keeps its files from the next writer.
+func TestSnapshotOutlivesWriter(t *testing.T) {
+	fs := vfs.NewMem()
+	rng := rand.New(rand.NewPCG(11, 8))
+	m := model{}
+	db := openMem(t, fs, frugal)
+	writeRandom(t, db, rng, m, 100, 50)
+	must(t, db.Flush())
+	held, err := db.Snapshot()
+	must(t, err)
+	heldModel := maps.Clone(m)
+	for i := range 6 {
+		writeRandom(t, db, rng, m, 100, 50)
+		must(t, db.Flush())
+		collectNow(t, db)
+		if i%2 == 0 {
+			must(t, db.Close())
+		}
+		db.Free()
+		db = openMem(t, fs, frugal)
+		checkSnapshot(t, held, heldModel)
+	}
+	held.Close()
+	collectNow(t, db)
+	if v := versionsOf(t, db); len(v) != 2 {
+		t.Fatalf("manifests %v are left", v)
+	}
+	check(t, db, m)
+	db.Free()
+}
+
+// TestWithoutLocks: where the file system has no locks readers work, and the grace period keeps their files.
+func TestWithoutLocks(t *testing.T) {
+	mem := vfs.NewMem()
+	fs := vfs.NewErrorFS(mem, func(op vfs.Op, _ string) error {
+		if op == vfs.OpLockShared || op == vfs.OpTryLock {
+			return syscall.EOPNOTSUPP
+		}
+		return nil
+	})
+	rng := rand.New(rand.NewPCG(12, 8))
+	o := frugal
+	o.GCGrace = time.Hour
+	db := openMem(t, fs, o)
+	defer db.Free()
+	clock := setClock(db)
+	m := model{}
+	write := func() {
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		collectNow(t, db)
+	}
+	write()
+	reader := otherProcess(t, fs)
+	held, err := reader.Snapshot()
+	must(t, err)
+	heldModel := maps.Clone(m)
+	write()
+	write()
+	checkSnapshot(t, held, heldModel)
+	clock.Store(int64(2 * time.Hour))
+	write()
+	if v := versionsOf(t, db); len(v) != 2 {
+		t.Fatalf("manifests %v are left", v)
+	}
+	must(t, reader.Refresh())
+	check(t, reader, m)
+	held.Close()
+	reader.c.drop()
+}
