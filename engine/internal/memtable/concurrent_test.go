@@ -56,10 +56,20 @@ func (h *history) check(key []byte, seq, at base.Seq, value []byte) error {
 
 // checkScan walks all keys of a snapshot.
 func (h *history) checkScan(it *Iter, at base.Seq) error {
+	it.First()
+	if err := h.checkWalk(it, it.Next, 1, at); err != nil {
+		return err
+	}
+	it.Last()
+	return h.checkWalk(it, it.Prev, -1, at)
+}
+
+// checkWalk walks on; order is how a key compares to the one before.
+func (h *history) checkWalk(it *Iter, step func(), order int, at base.Seq) error {
 	n := 0
 	var last []byte
-	for it.First(); it.Valid(); it.Next() {
-		if n > 0 && bytes.Compare(last, it.Key()) >= 0 {
+	for ; it.Valid(); step() {
+		if n > 0 && bytes.Compare(it.Key(), last) != order {
 			return fmt.Errorf("key %q after %q", it.Key(), last)
 		}
 		if err := h.check(it.Key(), it.Seq(), at, it.Value()); err != nil {
@@ -78,6 +88,13 @@ func (h *history) checkSeek(it *Iter, key []byte, at base.Seq) error {
 	it.SeekGE(key)
 	if !it.Valid() || !bytes.Equal(it.Key(), key) {
 		return fmt.Errorf("SeekGE(%q) at %d does not find it", key, at)
+	}
+	if err := h.check(key, it.Seq(), at, it.Value()); err != nil {
+		return err
+	}
+	it.SeekLT(append(bytes.Clone(key), 0)) // the first key after it
+	if !it.Valid() || !bytes.Equal(it.Key(), key) {
+		return fmt.Errorf("SeekLT after %q at %d does not find it", key, at)
 	}
 	return h.check(key, it.Seq(), at, it.Value())
 }

@@ -7,13 +7,14 @@ import (
 )
 
 // Iter walks a memtable in key order. It is one goroutine's; the caller holds a reference to the memtable as long as it
-// is used. Entries that are added meanwhile may be seen or not: bound the sequence number for a stable view.
+// is used. Entries that are added meanwhile may be seen or not: bound the sequence number for a stable view. It goes one
+// way after each positioning: Next after First and SeekGE, Prev after Last and SeekLT (see prev.go).
 type Iter struct {
 	m   *Memtable
 	max base.Seq
 	all bool
 	e   entry // nil: not positioned, or at the end
-	i   int   // the rank of e in leaf
+	i   int   // the rank of e in leaf; going back: of the entry where the search before e goes on
 	// leaf is a copy: entries that come later do not disturb it. In a scan, ahead is the copy of the leaf after it.
 	leaf, ahead leafView
 	scanning    bool
@@ -22,7 +23,7 @@ type Iter struct {
 }
 
 // NewIter returns an iterator over the newest version of each key with a sequence number of at most max, tombstones
-// included. It stands nowhere: call First or SeekGE.
+// included. It stands nowhere: call First, SeekGE, Last or SeekLT.
 func (m *Memtable) NewIter(max base.Seq) *Iter { return &Iter{m: m, max: max} }
 
 // NewAllIter returns an iterator over all versions: by key, newest first.

@@ -91,6 +91,20 @@ func rest(it anyIter) model {
 	return out
 }
 
+// restBack collects what an iterator yields going back, in the order of keys.
+func restBack(it interface {
+	anyIter
+	Prev()
+},
+) model {
+	var out model
+	for ; it.Valid(); it.Prev() {
+		out = append(out, version{string(it.Key()), it.Seq(), it.Op(), string(it.Value())})
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // keyMakers make random keys of kinds that stress different paths of the comparison.
 var keyMakers = map[string]func(r *rand.Rand) string{
 	"integers": func(r *rand.Rand) string {
@@ -151,6 +165,10 @@ func checkAgainstModel(t *testing.T, r *rand.Rand, versions model, makeKey func(
 	if got := rest(all); !slices.Equal(got, versions.sorted()) {
 		t.Fatalf("all versions:\n%v\nwant\n%v", got, versions.sorted())
 	}
+	all.Last()
+	if got := restBack(all); !slices.Equal(got, versions.sorted()) {
+		t.Fatalf("all versions, back:\n%v\nwant\n%v", got, versions.sorted())
+	}
 	for range 10 {
 		at := base.Seq(r.IntN(len(versions) + 2))
 		want := versions.visible(at)
@@ -162,12 +180,20 @@ func checkAgainstModel(t *testing.T, r *rand.Rand, versions model, makeKey func(
 		if got := rest(it); !slices.Equal(got, want) {
 			t.Fatalf("at %d:\n%v\nwant\n%v", at, got, want)
 		}
+		it.Last()
+		if got := restBack(it); !slices.Equal(got, want) {
+			t.Fatalf("back from the last at %d:\n%v\nwant\n%v", at, got, want)
+		}
 		for range 10 {
 			key := makeKey(r)
 			from, exact := slices.BinarySearchFunc(want, key, func(v version, k string) int { return strings.Compare(v.key, k) })
 			it.SeekGE([]byte(key))
 			if got := rest(it); !slices.Equal(got, want[from:]) {
 				t.Fatalf("SeekGE(%q) at %d:\n%v\nwant\n%v", key, at, got, want[from:])
+			}
+			it.SeekLT([]byte(key))
+			if got := restBack(it); !slices.Equal(got, want[:from]) {
+				t.Fatalf("SeekLT(%q) at %d:\n%v\nwant\n%v", key, at, got, want[:from])
 			}
 			value, op, seq, ok := m.Get([]byte(key), at)
 			if ok != exact || ok && (version{key, seq, op, string(value)}) != want[from] {
@@ -222,6 +248,14 @@ func TestMergeIter(t *testing.T) {
 				it.SeekGE([]byte(key))
 				if got := rest(it); !slices.Equal(got, want[from:]) {
 					t.Fatalf("seed %d SeekGE(%q):\n%v\nwant\n%v", seed, key, got, want[from:])
+				}
+				it.Last()
+				if got := restBack(it); !slices.Equal(got, want) {
+					t.Fatalf("seed %d back from the last:\n%v\nwant\n%v", seed, got, want)
+				}
+				it.SeekLT([]byte(key))
+				if got := restBack(it); !slices.Equal(got, want[:from]) {
+					t.Fatalf("seed %d SeekLT(%q):\n%v\nwant\n%v", seed, key, got, want[:from])
 				}
 			}
 		})

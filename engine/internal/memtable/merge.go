@@ -6,8 +6,10 @@ import "github.com/merutable/merutable/engine/internal/base"
 // included. It is one goroutine's, and valid as long as its iterators are.
 type MergeIter struct {
 	iters []*Iter
-	// heap holds the indices of iterators that stand on an entry, the least key first, of equal keys the newest memtable.
+	// heap holds the indices of iterators that stand on an entry, the least key first (going back: the greatest), of equal
+	// keys the newest memtable.
 	heap []int
+	back bool // the last positioning was Last or SeekLT
 }
 
 // NewMergeIter merges iterators given newest memtable first. It owns them from now on.
@@ -20,7 +22,23 @@ func (m *MergeIter) First() {
 	for _, it := range m.iters {
 		it.First()
 	}
-	m.build()
+	m.build(false)
+}
+
+// Last moves to the last key, from where Prev goes on.
+func (m *MergeIter) Last() {
+	for _, it := range m.iters {
+		it.Last()
+	}
+	m.build(true)
+}
+
+// SeekLT moves to the last key that is less than key, from where Prev goes on.
+func (m *MergeIter) SeekLT(key []byte) {
+	for _, it := range m.iters {
+		it.SeekLT(key)
+	}
+	m.build(true)
 }
 
 // SeekGE moves to the first key that is at least key.
@@ -28,11 +46,11 @@ func (m *MergeIter) SeekGE(key []byte) {
 	for _, it := range m.iters {
 		it.SeekGE(key)
 	}
-	m.build()
+	m.build(false)
 }
 
-func (m *MergeIter) build() {
-	m.heap = m.heap[:0]
+func (m *MergeIter) build(back bool) {
+	m.heap, m.back = m.heap[:0], back
 	for i, it := range m.iters {
 		if it.Valid() {
 			m.heap = append(m.heap, i)
@@ -43,8 +61,14 @@ func (m *MergeIter) build() {
 	}
 }
 
-// Next moves to the next key. The iterator must be valid.
-func (m *MergeIter) Next() {
+// Next moves to the next key. The iterator must be valid and have come from First or SeekGE.
+func (m *MergeIter) Next() { m.skip() }
+
+// Prev moves to the key before. The iterator must be valid and have come from Last or SeekLT.
+func (m *MergeIter) Prev() { m.skip() }
+
+// skip moves all iterators off the current key.
+func (m *MergeIter) skip() {
 	last := m.iters[m.heap[0]].e
 	m.advance()
 	for len(m.heap) > 0 && sameKey(m.iters[m.heap[0]].e, last) {
@@ -55,7 +79,11 @@ func (m *MergeIter) Next() {
 // advance moves the top iterator on and restores the heap.
 func (m *MergeIter) advance() {
 	it := m.iters[m.heap[0]]
-	it.Next()
+	if m.back {
+		it.Prev()
+	} else {
+		it.Next()
+	}
 	if !it.Valid() {
 		n := len(m.heap) - 1
 		m.heap[0] = m.heap[n]
@@ -85,9 +113,12 @@ func (m *MergeIter) sink(i int) {
 func (m *MergeIter) less(a, b int) bool {
 	x, y := m.iters[a].e, m.iters[b].e
 	if p, q := keyPrefix(entryKey(x)), keyPrefix(entryKey(y)); p != q {
-		return p < q
+		return p < q != m.back
 	}
 	c := compareRest(entryKey(x), entryKey(y))
+	if m.back {
+		c = -c
+	}
 	return c < 0 || c == 0 && a < b
 }
 
