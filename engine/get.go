@@ -53,10 +53,11 @@ func (s *readState) get(key []Value, seq base.Seq) (*Columns, bool, error) {
 		return nil, false, err
 	}
 	record, found, err := s.find(k, seq)
-	s.core.reads.countGets(1, found)
 	if err != nil || !found {
+		s.core.reads.countGets(1, 0)
 		return nil, false, err
 	}
+	s.core.reads.countGets(1, 1)
 	return s.table.layout.Row(record), true, nil
 }
 

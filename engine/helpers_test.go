@@ -94,7 +94,53 @@ func checkSnapshot(t testing.TB, s *Snapshot, m model) {
 			t.Fatalf("scan row %d: %v, want %v", i, got[i], testRow(id, m[id]))
 		}
 	}
+	checkReverse(t, s, got)
+	checkMultiGet(t, s, m)
 	checkParts(t, s, m)
+}
+
+// checkReverse compares a scan downwards with one upwards.
+func checkReverse(t testing.TB, s *Snapshot, rows [][]Value) {
+	t.Helper()
+	it, err := s.Scan(ScanOptions{Reverse: true})
+	must(t, err)
+	got := collect(t, it)
+	slices.Reverse(got)
+	if fmt.Sprint(got) != fmt.Sprint(rows) {
+		t.Fatalf("a scan downwards has %d rows, upwards %d:\n%v\n%v", len(got), len(rows), got, rows)
+	}
+}
+
+// checkMultiGet asks for all keys of the model and as many absent ones, in an order of its own.
+func checkMultiGet(t testing.TB, s *Snapshot, m model) {
+	t.Helper()
+	var keys [][]Value
+	var want [][]Value
+	var found []bool
+	ask := func(id int64) {
+		keys = append(keys, testKey(id))
+		payload, ok := m[id]
+		if found = append(found, ok); ok {
+			want = append(want, testRow(id, payload))
+		}
+	}
+	for id := range m { // the order of a map is random
+		ask(id)
+		ask(-1 - id)
+		if id%3 == 0 {
+			ask(id)
+		}
+	}
+	rows, got, err := s.MultiGet(keys)
+	must(t, err)
+	if !slices.Equal(got, found) || rows.N != len(want) {
+		t.Fatalf("multi-get: %d rows, want %d; found %v, want %v", rows.N, len(want), got, found)
+	}
+	for i := range want {
+		if r := rowOf(rows, i); fmt.Sprint(r) != fmt.Sprint(want[i]) {
+			t.Fatalf("multi-get: row %d is %v, want %v", i, r, want[i])
+		}
+	}
 }
 
 // checkParts reads as the DuckDB extension does: files without the deleted positions, and the overlay.

@@ -13,10 +13,10 @@ type readCounters struct {
 	files                    sst.Counters
 }
 
-func (r *readCounters) countGets(keys int64, found bool) {
+func (r *readCounters) countGets(keys, found int64) {
 	r.gets.Add(keys)
-	if found {
-		r.hits.Add(keys)
+	if found > 0 {
+		r.hits.Add(found)
 	}
 }
 

@@ -22,6 +22,9 @@ func NewColumns(s *base.Schema, projection []int) *Columns {
 	return c
 }
 
+// AllColumns returns the projection that has every column.
+func AllColumns(s *base.Schema) []int { return projectionOf(s, nil) }
+
 // projectionOf returns the projection with nil, which stands for all columns, spelt out.
 func projectionOf(s *base.Schema, projection []int) []int {
 	if projection != nil {
