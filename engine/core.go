@@ -63,10 +63,10 @@ type core struct {
 	flush        flushProgress
 	flushDone    sync.Cond // on mu: a flush ended or failed, files were committed, or the core closes
 
-	pace    pace
-	stalls  stallCounters
-	gc      collector
-	dirs    sync.Map // directories that are known to be durable
+	pace   pace
+	stalls stallCounters
+	gc     collector
+	dirs   sync.Map // directories that are known to be durable
 	// now is the clock; tests set it back and forth.
 	now func() time.Time
 

@@ -35,8 +35,10 @@ func runModel(t *testing.T, seed uint64, steps int) {
 			writeRandom(t, db, rng, m, keys, rng.IntN(40))
 		case p < 45: // a load: more than a quarter of a memtable
 			writeRandom(t, db, rng, m, keys, 6000)
-		case p < 60:
+		case p < 56:
 			must(t, db.Flush())
+		case p < 60:
+			must(t, db.Compact())
 		case p < 70:
 			s, err := db.Snapshot()
 			must(t, err)

@@ -13,8 +13,17 @@ import (
 
 // places are where the rows of a scan can be: what a step does before the snapshot is taken.
 var places = map[string]func(t *testing.T, db *DB, step int){
-	"memtable": func(*testing.T, *DB, int) {},
-	"level 0":  func(t *testing.T, db *DB, _ int) { must(t, db.Flush()) },
+	"memtable":          func(*testing.T, *DB, int) {},
+	"level 0":           func(t *testing.T, db *DB, _ int) { must(t, db.Flush()) },
+	"level 1 and below": func(t *testing.T, db *DB, _ int) { must(t, db.Compact()) },
+	"everywhere": func(t *testing.T, db *DB, step int) {
+		switch step % 3 {
+		case 0:
+			must(t, db.Compact())
+		case 1:
+			must(t, db.Flush())
+		}
+	},
 	"both": func(t *testing.T, db *DB, step int) {
 		if step%2 == 0 {
 			must(t, db.Flush())
