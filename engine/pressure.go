@@ -200,9 +200,7 @@ func (c *core) waitForRoom() error {
 	if why == stallNone {
 		return nil
 	}
-	start := time.Now()
-	first := why
-	defer func() { c.stalls.stopped(first, time.Since(start)) }()
+	defer c.stalls.stopped(why)()
 	attempt := c.nextFlush()
 	for ; why != stallNone; why = c.hardLimit() {
 		if err := c.flushStopped(attempt); err != nil {
@@ -225,10 +223,15 @@ func (s *stallCounters) slowed(why stallReason, took time.Duration) {
 	s.note(took)
 }
 
-func (s *stallCounters) stopped(why stallReason, took time.Duration) {
+// stopped counts a stop that begins and returns what to call when it ends.
+func (s *stallCounters) stopped(why stallReason) (end func()) {
+	start := time.Now()
 	s.stops[why].Add(1)
-	s.stopNanos[why].Add(int64(took))
-	s.note(took)
+	return func() {
+		took := time.Since(start)
+		s.stopNanos[why].Add(int64(took))
+		s.note(took)
+	}
 }
 
 func (s *stallCounters) note(took time.Duration) {

@@ -112,7 +112,7 @@ func TestStopAndWake(t *testing.T) {
 		}
 		written <- nil
 	}()
-	for !stopped(db.c) {
+	for db.Stats().StopsImmutables == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s := mustSnapshot(t, db) // neither this nor a scan needs a lock that a stopped writer holds
@@ -134,13 +134,6 @@ func TestStopAndWake(t *testing.T) {
 	if n := mustSnapshot(t, db).LiveRows(); n != 20 {
 		t.Fatalf("%d rows", n)
 	}
-}
-
-// stopped reports whether the active memtable is full and no other can be started.
-func stopped(c *core) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hardLimit() == stallImmutables && c.active != nil && c.active.mt.Capacity()-c.active.mt.Bytes() < minMemtableBytes/5
 }
 
 // TestStoppedByFailure: writers at the hard limit get the error of the flushes that fail, all of them, and go on once

@@ -7,6 +7,7 @@ import (
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/vfs"
+	"github.com/merutable/merutable/engine/internal/wal"
 )
 
 // killed ends an engine as a killed process does: nothing is flushed or synced, the lock is free.
@@ -118,6 +119,49 @@ func TestMissingLog(t *testing.T) {
 	wantCode(t, err, CodeCorruption)
 	if !strings.Contains(err.Error(), logs[2]) {
 		t.Fatalf("the error does not name the log after the gap: %v", err)
+	}
+}
+
+// TestZeroedRecord: preallocated zeros end an older log, but records that became zeros are noticed.
+func TestZeroedRecord(t *testing.T) {
+	for _, damage := range []bool{false, true} {
+		fs := newFaultyFS(vfs.NewMem())
+		db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes, MaxImmutables: 8})
+		fs.set(noSpace(".parquet", vfs.OpCreate))
+		for id := range int64(7) {
+			_, err := db.Put(bigRow(id, id))
+			must(t, err)
+		}
+		killed(db)
+		fs.set(nil)
+		logs, err := fs.List("/db/wal")
+		must(t, err)
+		path := "/db/wal/" + logs[0]
+		if damage {
+			lastRecord := int64(0)
+			_, err := wal.Replay(fs, path, 1, false, func(offset int64, _ []byte) error {
+				lastRecord = offset
+				return nil
+			})
+			must(t, err)
+			info, err := fs.Stat(path)
+			must(t, err)
+			must(t, fs.Truncate(path, lastRecord))
+			must(t, fs.Truncate(path, info.Size)) // the rest reads as zeros
+		}
+		db, err = Open("/db", Options{fs: fs})
+		if damage {
+			wantCode(t, err, CodeCorruption)
+			if !strings.Contains(err.Error(), logs[1]) {
+				t.Fatalf("the error does not name the log after the gap: %v", err)
+			}
+			continue
+		}
+		must(t, err)
+		if n := mustSnapshot(t, db).LiveRows(); n != 7 {
+			t.Fatalf("%d rows", n)
+		}
+		db.Free()
 	}
 }
 

@@ -27,7 +27,8 @@
 //     zeros, as log files are never recycled: torn. Otherwise: damage.
 //
 // Nothing acknowledged as durable is ever cut silently, except the very last record. Older logs were completed and
-// synced before the next one was begun, so there any bad frame is damage.
+// synced before the next one was begun, so there nothing but preallocated zeros may follow the last whole frame; the
+// sequence numbers of what the records hold tell the engine where one became zeros.
 package wal
 
 import (

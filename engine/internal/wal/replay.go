@@ -12,7 +12,8 @@ import (
 //
 // It returns the length of the valid part: where the last whole record ends, 0 where not even the file header is whole.
 // What follows in the last log was torn by a crash, or only preallocated, and is to be cut off before a later log is
-// begun. Damage (see the package) is CodeCorruption, naming file and offset; fn may have seen the records before it.
+// begun. In an earlier log nothing but zeros may follow, which were preallocated; records that became zeros are missed by
+// the caller, whose sequence has a gap then. Damage (see the package) is CodeCorruption, naming file and offset; fn may have seen the records before it.
 //
 // Memory is bounded by the largest record that the file really holds.
 func Replay(fs vfs.FS, path string, num uint64, last bool, fn func(offset int64, payload []byte) error) (valid int64, err error) {
@@ -25,11 +26,31 @@ func Replay(fs vfs.FS, path string, num uint64, last bool, fn func(offset int64,
 	if err != nil || valid == r.size && (last || valid > 0) {
 		return valid, err
 	}
-	if !last {
-		return valid, base.Errorf(base.CodeCorruption,
+	if last {
+		return valid, r.judge(valid)
+	}
+	zeros := false
+	if valid > 0 {
+		zeros, err = r.zerosFrom(valid)
+	}
+	if err == nil && !zeros {
+		err = base.Errorf(base.CodeCorruption,
 			"%s: offset %d: no whole record, and %d bytes are left: only the newest log may end so", path, valid, r.size-valid)
 	}
-	return valid, r.judge(valid)
+	return valid, err
+}
+
+// zerosFrom reports whether the file has nothing but zeros from an offset on.
+func (r *reader) zerosFrom(offset int64) (bool, error) {
+	for offset < r.size {
+		n := min(tailGap, r.size-offset)
+		p, err := r.window(offset, int(n))
+		if err != nil || !allZero(p) {
+			return false, err
+		}
+		offset += n
+	}
+	return true, nil
 }
 
 // ReplayFrom is for those who follow a log that another process writes: it reads on at offset, 0 or what the last call

@@ -39,7 +39,7 @@ func TestReplayFrom(t *testing.T) {
 			t.Fatalf("at %d, the log ends at %d", f.offset, w.Size())
 		}
 	}
-	must(t, w.Close()) // cuts what was preallocated
+	must(t, w.Close())
 	must(t, f.poll())
 	checkPrefix(t, f.got, 20, payloadOf)
 	_, err := ReplayFrom(fs, testPath, testNum, -1, nil)

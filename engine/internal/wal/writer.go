@@ -36,8 +36,6 @@ type Writer struct {
 	pos      int64 // end of what was written; beyond size while a frame is under way or after a failed write
 	synced   int64 // known to be durable up to here
 	reserved int64 // preallocated up to here
-	// padded says that the file may be longer than what was written to it.
-	padded bool
 	// noReserve stops preallocation where the file system does not have it or is nearly full.
 	noReserve bool
 	err       error
@@ -183,7 +181,6 @@ func (w *Writer) reserve(n int64) {
 	if w.noReserve || w.size+n <= w.reserved {
 		return
 	}
-	w.padded = true // a failure may leave a part of it
 	target := w.size + n + min(max(w.size, reserveMin), reserveMax)
 	if vfs.Preallocate(w.f, target) != nil {
 		w.noReserve = true
@@ -192,14 +189,14 @@ func (w *Writer) reserve(n int64) {
 	w.reserved = target
 }
 
-// Sync makes all records that were appended before the call durable.
+// Sync makes all records that were appended before the call durable. Where they are it does nothing.
 func (w *Writer) Sync() error {
 	w.syncMu.Lock()
 	defer w.syncMu.Unlock()
 	w.mu.Lock()
-	f, target, err := w.f, w.size, w.err
+	f, target, err, idle := w.f, w.size, w.err, w.synced == w.size
 	w.mu.Unlock()
-	if err != nil {
+	if err != nil || idle {
 		return err
 	}
 	err = f.Sync()
@@ -239,7 +236,7 @@ func (w *Writer) Rewind(size int64) error {
 		return err
 	}
 	w.size, w.pos, w.synced, w.reserved = size, size, size, size
-	w.noReserve, w.padded, w.err = false, false, nil
+	w.noReserve, w.err = false, nil
 	return nil
 }
 
@@ -258,8 +255,9 @@ func (w *Writer) rewind(size int64) error {
 	return nil
 }
 
-// Close gives back what was preallocated and closes the file. It makes nothing durable: Sync first. After a failed write
-// or sync it leaves the file as it is and returns that error. Later calls of any method return CodeClosed.
+// Close closes the file. It makes nothing durable: Sync first. What was preallocated stays: cutting it off would take a
+// sync, while writers wait for the next log. After a failed write or sync it returns that error. Later calls of any
+// method return CodeClosed.
 func (w *Writer) Close() error {
 	w.syncMu.Lock()
 	defer w.syncMu.Unlock()
@@ -271,9 +269,6 @@ func (w *Writer) Close() error {
 	err := w.err
 	if e := w.f.Close(); err == nil {
 		err = e
-	}
-	if err == nil && w.padded {
-		err = w.fs.Truncate(w.path, w.size)
 	}
 	w.buf, w.closed = nil, true
 	w.err, w.final = base.Errorf(base.CodeClosed, "%s is closed", w.path), true
