@@ -1,6 +1,8 @@
 package memtable
 
 import (
+	"bytes"
+	"sort"
 	"unsafe"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -26,6 +28,51 @@ func (b *RowBuffer) NewIter() *BufferIter { return &BufferIter{b: b} }
 func (it *BufferIter) First() {
 	it.i, it.chunk, it.at = 0, 0, 0
 	it.settle()
+}
+
+// SeekGE moves to the first row whose key is at least key.
+func (it *BufferIter) SeekGE(key []byte) {
+	b := it.b
+	it.i, it.chunk, it.at = 0, 0, 0
+	if !b.ascending {
+		it.i = sort.Search(b.index.n, func(i int) bool { return bytes.Compare(b.key(b.index.entries[i].addr), key) >= 0 })
+		it.settle()
+		return
+	}
+	// Whole chunks are skipped by their first keys; inside one there are no places to jump to.
+	for next := 1; next < len(b.chunks) && b.chunks[next].used > 0; next++ {
+		if bytes.Compare(rowKey(unsafe.Pointer(&b.chunks[next].mem[0])), key) > 0 {
+			break
+		}
+		it.chunk = next
+	}
+	for it.settle(); it.Valid() && bytes.Compare(it.Key(), key) < 0; {
+		it.Next()
+	}
+}
+
+// Sample calls fn with up to n keys of a sorted buffer, ascending and about evenly spaced. They alias its memory.
+func (b *RowBuffer) Sample(n int, fn func(key []byte)) {
+	if b.ascending {
+		// Every so many rows; the walk reads one word a row.
+		step, left := max(1, b.rows/max(n, 1)), 0
+		for it := b.walk(); it.Valid(); it.Next() {
+			if left--; left < 0 {
+				fn(it.Key())
+				left = step - 1
+			}
+		}
+		return
+	}
+	for i := range min(n, b.index.n) {
+		fn(b.key(b.index.entries[i*b.index.n/min(n, b.index.n)].addr))
+	}
+}
+
+func (b *RowBuffer) walk() *BufferIter {
+	it := b.NewIter()
+	it.First()
+	return it
 }
 
 // Next moves to the next row. The iterator must be valid.
@@ -76,6 +123,9 @@ func (it *BufferIter) Op() base.Op { return rowOp(it.p) }
 
 // Value returns the value, nil for a tombstone.
 func (it *BufferIter) Value() []byte { return rowValue(it.p) }
+
+// Err returns nil: nothing can end a walk over memory early.
+func (it *BufferIter) Err() error { return nil }
 
 // MinKey returns the least key of a sorted buffer, nil where it is empty. It aliases the buffer's memory.
 func (b *RowBuffer) MinKey() []byte {

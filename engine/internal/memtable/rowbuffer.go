@@ -1,6 +1,8 @@
 package memtable
 
 import (
+	"bytes"
+	"slices"
 	"unsafe"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -119,6 +121,68 @@ func (b *RowBuffer) room(size int) (*chunk, error) {
 	b.chunks = append(b.chunks, chunk{mem: mem})
 	b.cur = len(b.chunks) - 1
 	return &b.chunks[b.cur], nil
+}
+
+// Reserve maps memory for rows of so many bytes in all, each as RowBytes counts it, up to the largest mapping: a buffer
+// whose size is known needs no mappings of growing size.
+func (b *RowBuffer) Reserve(rows, rowBytes int) error {
+	size := min(rows*rowBytes, b.capacity) - rows*indexBudget
+	_, err := b.room(max(0, min(size, maxChunkBytes)))
+	return err
+}
+
+// Adopt moves the rows of o behind those of b, without copying them, and leaves o empty, without memory. Neither may be
+// sorted. The error is ErrFull where they do not fit, unless b is empty; after an error both are as they were.
+func (b *RowBuffer) Adopt(o *RowBuffer) error {
+	if o.rows == 0 {
+		return nil
+	}
+	if o.bytes > b.capacity-b.bytes && b.rows > 0 {
+		return ErrFull
+	}
+	if err := b.index.reserve(b.rows + o.rows); err != nil {
+		return err
+	}
+	at := b.cur + 1
+	if b.rows == 0 {
+		at = 0
+	}
+	taken := o.chunks[:o.cur+1]
+	b.chunks = slices.Insert(b.chunks, at, taken...)
+	b.cur = at + len(taken) - 1
+	first, last := rowAddr(at)<<32, rowAddr(at)<<32+o.last
+	if b.rows == 0 {
+		b.common, b.ascending = o.common, o.ascending
+	} else {
+		lastKey, firstKey := b.key(b.last), b.key(first)
+		b.common = sharedPrefix(lastKey, firstKey, min(b.common, o.common))
+		b.ascending = b.ascending && o.ascending && bytes.Compare(lastKey, firstKey) < 0
+	}
+	b.last = last
+	b.bytes += o.bytes
+	b.rows += o.rows
+	b.sorted = false
+	o.chunks = slices.Clone(o.chunks[o.cur+1:])
+	o.Close()
+	return nil
+}
+
+// Ascending reports whether the keys came in strictly ascending order, so that sorting has nothing to do.
+func (b *RowBuffer) Ascending() bool { return b.ascending }
+
+// Each calls fn with every row, in the order in which they were added, those with equal keys included, and returns its
+// first error. The slices alias the buffer's memory. The value of a tombstone is nil.
+func (b *RowBuffer) Each(fn func(key []byte, op base.Op, value []byte) error) error {
+	for c := range b.chunks {
+		for at := 0; at < b.chunks[c].used; {
+			p := unsafe.Pointer(&b.chunks[c].mem[at])
+			if err := fn(rowKey(p), rowOp(p), rowValue(p)); err != nil {
+				return err
+			}
+			at += rowSize(p)
+		}
+	}
+	return nil
 }
 
 // track learns what sorting needs to know about the row just written.

@@ -136,3 +136,110 @@ func TestRowBufferLongKeys(t *testing.T) {
 	}
 	checkBuffer(t, b, rows)
 }
+
+// TestRowBufferAdopt compares buffers put together from parts with one that took all rows itself.
+func TestRowBufferAdopt(t *testing.T) {
+	for name, makeKey := range keyMakers {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(30) {
+				r := rand.New(rand.NewPCG(seed, 6))
+				var rows model
+				whole, parts := newRowBuffer(t, 64<<20), newRowBuffer(t, 64<<20)
+				all := randomVersions(r, 1+r.IntN(3000), makeKey)
+				if r.IntN(2) == 0 {
+					all = all.visible(base.MaxSeq) // strictly ascending
+				}
+				for len(all) > 0 {
+					n := 1 + r.IntN(len(all))
+					part := newRowBuffer(t, 16<<20)
+					if err := part.Reserve(n, RowBytes(8, 8)); err != nil {
+						t.Fatal(err)
+					}
+					for _, v := range all[:n] {
+						for _, b := range []*RowBuffer{whole, part} {
+							if err := b.Add([]byte(v.key), v.op, []byte(v.value)); err != nil {
+								t.Fatal(err)
+							}
+						}
+						v.seq = 0
+						rows = append(rows, v)
+					}
+					all = all[n:]
+					if err := parts.Adopt(part); err != nil {
+						t.Fatal(err)
+					}
+					if part.Len() != 0 {
+						t.Fatal("what was adopted is still there")
+					}
+				}
+				checkEach(t, parts, rows)
+				whole.Sort()
+				parts.Sort()
+				if parts.Len() != whole.Len() || parts.Bytes() != whole.Bytes() || parts.Ascending() != whole.Ascending() {
+					t.Fatalf("%d rows of %d bytes, want %d of %d", parts.Len(), parts.Bytes(), whole.Len(), whole.Bytes())
+				}
+				want := bufferRows(whole)
+				if got := bufferRows(parts); !slices.Equal(got, want) {
+					t.Fatalf("%v\nwant\n%v", got, want)
+				}
+				checkSeek(t, r, parts, want)
+			}
+		})
+	}
+}
+
+// checkEach compares a buffer that was not sorted with the rows in the order of their arrival.
+func checkEach(t *testing.T, b *RowBuffer, want model) {
+	t.Helper()
+	var got model
+	err := b.Each(func(key []byte, op base.Op, value []byte) error {
+		got = append(got, version{string(key), 0, op, string(value)})
+		return nil
+	})
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%v: %v\nwant\n%v", err, got, want)
+	}
+}
+
+// checkSeek seeks keys that are there and others, and takes samples.
+func checkSeek(t *testing.T, r *rand.Rand, b *RowBuffer, want model) {
+	t.Helper()
+	it := b.NewIter()
+	for range 20 {
+		key := want[r.IntN(len(want))].key
+		if r.IntN(2) == 0 {
+			key += "\x00"
+		}
+		at, _ := slices.BinarySearchFunc(want, key, func(v version, k string) int { return strings.Compare(v.key, k) })
+		it.SeekGE([]byte(key))
+		if it.Valid() != (at < len(want)) || it.Valid() && string(it.Key()) != want[at].key {
+			t.Fatalf("seek %q: valid %v, want row %d of %d", key, it.Valid(), at, len(want))
+		}
+	}
+	n := 1 + r.IntN(10)
+	var keys []string
+	b.Sample(n, func(key []byte) { keys = append(keys, string(key)) })
+	if len(keys) < min(n, len(want)) || len(keys) > 2*n || !slices.IsSorted(keys) || keys[0] != want[0].key {
+		t.Fatalf("%d samples of %d rows: %q", n, len(want), keys)
+	}
+}
+
+func TestRowBufferAdoptFull(t *testing.T) {
+	b, o := newRowBuffer(t, 100<<10), newRowBuffer(t, 1<<20)
+	if err := o.Add([]byte("big"), base.OpPut, make([]byte, 200<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Add([]byte("small"), base.OpPut, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Adopt(o); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	if b.Len() != 1 || o.Len() != 1 {
+		t.Fatalf("%d and %d rows after an error", b.Len(), o.Len())
+	}
+	b.Reset()
+	if err := b.Adopt(o); err != nil || b.Len() != 1 {
+		t.Fatalf("an empty buffer takes what is too large for it: %v", err)
+	}
+}
