@@ -17,7 +17,7 @@ func vectors(t *testing.T, db *DB, fs vfs.FS) (puffins []string, byFile map[stri
 	collectNow(t, db)
 	for n := range strings.SplitSeq(listTree(t, fs), "\n") {
 		if strings.HasSuffix(n, ".puffin") {
-			puffins = append(puffins, "data/L0/"+n)
+			puffins = append(puffins, strings.TrimPrefix(n, "/db/"))
 		}
 	}
 	byFile = map[string]string{}

@@ -125,7 +125,7 @@ func TestStallEnds(t *testing.T) {
 	check(t, db, model{1: 5})
 }
 
-// TestLoadLookupFails: a load whose lookups fail after a run was written gives the run up.
+// TestLoadLookupFails: a load whose lookups fail after its files were written gives them up.
 func TestLoadLookupFails(t *testing.T) {
 	mem := vfs.NewMem()
 	fs := newFaultyFS(mem)
@@ -144,8 +144,11 @@ func TestLoadLookupFails(t *testing.T) {
 	w, err := db.NewWrite()
 	must(t, err)
 	for i := int64(0); i < 60_000 && err == nil; i++ {
-		err = w.Put(testRow(i%20_000, i)) // the second run meets keys of the first
+		err = w.Put(testRow(i, i))
 	}
+	must(t, err)
+	must(t, w.Put(testRow(1_000_000, 2)))
+	_, err = w.Commit()
 	wantCode(t, err, CodeIO)
 	w.Close()
 	fs.set(nil)
@@ -264,12 +267,24 @@ func loadRows(db *DB, n int64, interrupt func() bool) (uint64, error) {
 	return w.Commit()
 }
 
-// listTree lists the data files.
+// listTree lists the data files and what loads keep in temporary ones.
 func listTree(t *testing.T, fs vfs.FS) string {
 	t.Helper()
-	names, err := fs.List("/db/data/L0")
-	must(t, err)
-	return strings.Join(names, "\n")
+	var out []string
+	for _, top := range []string{"/db/data", "/db/tmp"} {
+		dirs, err := fs.List(top)
+		if err != nil && base.CodeOf(err) != base.CodeNotFound {
+			t.Fatal(err)
+		}
+		for _, d := range dirs {
+			names, err := fs.List(top + "/" + d)
+			must(t, err)
+			for _, n := range names {
+				out = append(out, top+"/"+d+"/"+n)
+			}
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // TestDamagedManifest: opening names the file, for writers and readers.

@@ -160,7 +160,7 @@ func TestMissingFile(t *testing.T) {
 	must(t, db.Close())
 	db.Free()
 	name := listTree(t, fs)
-	must(t, fs.Remove("/db/data/L0/"+name))
+	must(t, fs.Remove(name))
 	db = openMem(t, fs, Options{})
 	defer db.Free()
 	_, found, err := db.Get(testKey(1))

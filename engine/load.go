@@ -4,121 +4,111 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
-	"github.com/merutable/merutable/engine/internal/memtable"
-	"github.com/merutable/merutable/engine/internal/sst"
 )
 
-// load is a bulk load: rows gather in a buffer, each full buffer is sorted into a data file (a run), and one manifest
-// commit makes all runs visible. Nothing goes through the log. All rows of a load have one sequence number, given at the
-// commit, so they are newer than whatever was written while the load was running; the files hold 0 and inherit it.
+// load is a bulk load: rows are sorted into data files, and one manifest commit makes all of them visible. Nothing goes
+// through the log. All rows of a load have one sequence number, given at the commit, so they are newer than whatever was
+// written while the load was running; the files hold 0 and inherit it.
 //
-// What a load supersedes is looked up while the keys of a run are at hand: in the earlier runs, and in the table's files
-// of that moment. Files that come until the commit are looked up the other way round, their keys in the runs.
+// As long as keys ascend, rows stream into files as they come. The first block that does not ascend ends that: it and all
+// that follow are gathered in sorted runs (loadruns.go), which are merged into files at the end. What those files
+// supersede in the streamed ones, and what all supersede in the table's, is looked up then (loadmarks.go).
 type load struct {
-	w      *Write
-	c      *core
-	buffer *memtable.RowBuffer
-	runs   []*loadRun
-	rows   uint64
-	// marks are the superseded rows of the table's files, by file; what is in the map was looked up for all runs.
+	w *Write
+	c *core
+
+	stream  *loadStream // nil once keys did not ascend
+	lastKey []byte      // of the rows that were streamed
+	runs    *loadRuns
+	dir     string // of the temporary files; "" where none was needed
+
+	streamed, merged []*loadFile // the merged ones are newer
+	rows             uint64
+	// marks are the superseded rows of the table's files; what is in the map was looked up for all of the load.
 	marks map[*dataFile]*roaring.Bitmap
-	base  *readState // pins the files of marks
+	// resolvedOwn says that what the merged files supersede in the streamed ones was looked up.
+	resolvedOwn bool
+	// stopped tells background work to give up.
+	stopped atomic.Bool
 }
 
-type loadRun struct {
-	newFile           // dead: tombstones, and rows that later runs supersede
-	file    *liveFile // to look keys up
-}
+// errStopped is how background work ends that was told to; the error that counts is another one.
+var errStopped = errors.New("the load was given up")
 
-func newLoad(w *Write) (*load, error) {
-	buffer, err := memtable.NewRowBuffer(w.c.opts.MemtableBytes)
-	if err != nil {
-		return nil, err
+// newLoad starts a load with the blocks at hand, which it takes.
+func newLoad(w *Write, blocks []*Block) (*load, error) {
+	l := &load{w: w, c: w.c, marks: map[*dataFile]*roaring.Bitmap{}}
+	l.runs = newLoadRuns(l)
+	var last []byte
+	for _, b := range blocks {
+		if !l.follows(b, last) {
+			w.disordered.Store(true)
+			break
+		}
+		last = b.last
 	}
-	return &load{w: w, c: w.c, buffer: buffer, base: w.c.current(), marks: map[*dataFile]*roaring.Bitmap{}}, nil
+	if !w.disordered.Load() {
+		l.stream = newLoadStream(l)
+	}
+	for i, b := range blocks {
+		if err := l.add(b); err != nil {
+			for _, rest := range blocks[i:] {
+				rest.Free()
+			}
+			return l, err
+		}
+	}
+	return l, nil
 }
 
-func (l *load) add(op base.Op, key, rec []byte) error {
-	err := l.buffer.Add(key, op, rec)
-	if errors.Is(err, memtable.ErrFull) {
-		if err := l.writeRun(); err != nil {
+// follows reports whether the keys of a block ascend and are above the key.
+func (l *load) follows(b *Block, key []byte) bool {
+	return b.ascending && (key == nil || bytes.Compare(key, b.first) < 0)
+}
+
+// add takes the rows of a block.
+func (l *load) add(b *Block) error {
+	l.rows += uint64(b.n)
+	if l.stream != nil && !l.follows(b, l.lastKey) {
+		l.w.disordered.Store(true)
+		if err := l.stream.finish(); err != nil {
 			return err
 		}
-		err = l.buffer.Add(key, op, rec)
+		l.endStream()
 	}
-	if err != nil {
+	if l.stream == nil {
+		err := l.runs.add(b)
+		b.Free()
 		return err
 	}
-	l.rows++
-	return nil
+	l.lastKey = b.last
+	return l.stream.add(b)
 }
 
-// writeRun sorts the buffer into a data file and looks up what it supersedes.
-func (l *load) writeRun() error {
-	if l.buffer.Len() == 0 {
-		return nil
-	}
-	l.buffer.Sort()
-	src := &bufferSource{it: l.buffer.NewIter(), w: l.w}
-	out, err := l.c.writeFile(l.w.table, src, fileOptions{level: 0, inheritSeq: true})
-	if err != nil {
-		return err
-	}
-	run := &loadRun{newFile: *out}
-	if run.dead == nil {
-		run.dead = roaring.New()
-	}
-	run.file = l.c.uncommitted(out.meta)
-	run.file.ref()
-	earlier := l.runs
-	l.runs = append(l.runs, run) // whatever fails from here on, close gives it up
-	for _, r := range earlier {
-		if err := l.markSuperseded(r.file, r.dead); err != nil {
-			return err
-		}
-	}
-	for _, f := range l.base.files {
-		if l.marks[f.dataFile] == nil {
-			l.marks[f.dataFile] = roaring.New()
-		}
-		if err := l.markSuperseded(f, l.marks[f.dataFile]); err != nil {
-			return err
-		}
-	}
-	l.buffer.Reset()
-	return nil
+// endStream takes the files of the stream, which is finished.
+func (l *load) endStream() {
+	l.streamed = l.stream.out.files
+	l.stream = nil
 }
 
-// markSuperseded adds to dead the rows of f whose keys are in the buffer.
-func (l *load) markSuperseded(f *liveFile, dead *roaring.Bitmap) error {
-	it := l.buffer.NewIter()
-	it.First()
-	if !it.Valid() || bytes.Compare(l.buffer.MinKey(), f.meta.KeyMax) > 0 || bytes.Compare(l.buffer.MaxKey(), f.meta.KeyMin) < 0 {
-		return nil
-	}
-	reader, err := f.open(l.w.table.schema)
-	if err != nil {
-		return err
-	}
-	started := false
-	return reader.FindMany(func() ([]byte, bool) {
-		if started {
-			it.Next()
+// temporary returns the path of a new temporary file.
+func (l *load) temporary() (string, error) {
+	fs := l.c.fs
+	if l.dir == "" {
+		dir := fs.Join(l.c.dir, temporaryDir, newUUID())
+		if err := fs.MkdirAll(dir); err != nil {
+			return "", err
 		}
-		started = true
-		if !it.Valid() {
-			return nil, false
-		}
-		return it.Key(), true
-	}, func(_ int, pos int64) error {
-		dead.Add(uint32(pos))
-		return nil
-	})
+		l.dir = dir
+	}
+	return fs.Join(l.dir, newUUID()+".run"), nil
 }
 
 // uncommitted makes a file handle for a data file that no manifest names yet.
@@ -129,44 +119,61 @@ func (c *core) uncommitted(meta *manifest.File) *liveFile {
 	}
 }
 
-// bufferSource yields a sorted buffer to the file writer, and asks for interrupts.
-type bufferSource struct {
-	it      *memtable.BufferIter
-	w       *Write
-	started bool
-	n       int
-	err     error
+// temporaryDir, inside the database's, holds what bulk loads cannot keep in memory.
+const temporaryDir = "tmp"
+
+// removeTemporary removes what loads left behind when their process died.
+func (c *core) removeTemporary() {
+	_ = c.fs.RemoveAll(c.fs.Join(c.dir, temporaryDir)) // tried again at the next open
 }
 
-func (s *bufferSource) Next() bool {
-	if s.started {
-		s.it.Next()
-	} else {
-		s.it.First()
-		s.started = true
+// together runs functions side by side and returns the first error. Meanwhile it asks for interrupts, on the caller's
+// goroutine; an error or an interrupt stops the others.
+func (l *load) together(fns ...func() error) error {
+	err := l.w.interrupted()
+	if err != nil {
+		return err
 	}
-	const askEvery = 4096
-	if s.n++; s.n%askEvery == 0 {
-		if s.err = s.w.interrupted(); s.err != nil {
-			return false
+	done := make(chan error, len(fns))
+	for _, fn := range fns {
+		go func() { done <- fn() }()
+	}
+	const askEvery = 20 * time.Millisecond
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for n := len(fns); n > 0; {
+		select {
+		case e := <-done:
+			n--
+			if err == nil {
+				err = e
+			}
+		case <-tick.C:
+			if err == nil {
+				err = l.w.interrupted()
+			}
+		}
+		if err != nil {
+			l.stopped.Store(true)
 		}
 	}
-	return s.it.Valid()
+	return err
 }
 
-func (s *bufferSource) Key() []byte   { return s.it.Key() }
-func (s *bufferSource) Seq() base.Seq { return 0 }
-func (s *bufferSource) Op() base.Op   { return s.it.Op() }
-func (s *bufferSource) Value() []byte { return s.it.Value() }
-func (s *bufferSource) Err() error    { return s.err }
-
-// commit writes the last run and makes the load visible. Memtables are flushed first: then everything in memory is newer
-// than everything in files, as all readers take for granted. The bulk of that flush happens before writers are stopped.
+// commit writes what is left and makes the load visible. Memtables are flushed first: then everything in memory is newer
+// than everything in files, as all readers take for granted. The bulk of that flush, and of the lookups in files, happens
+// before writers are stopped.
 func (l *load) commit() (base.Seq, error) {
-	if err := l.writeRun(); err != nil {
+	if err := l.writeFiles(); err != nil {
+		return 0, err
+	}
+	if err := l.resolve(); err != nil {
 		return 0, err
 	}
 	if err := l.c.flushAll(); err != nil {
+		return 0, err
+	}
+	if err := l.resolve(); err != nil {
 		return 0, err
 	}
 	if err := l.w.interrupted(); err != nil {
@@ -178,6 +185,26 @@ func (l *load) commit() (base.Seq, error) {
 	}
 	l.c.collectGarbage()
 	return seq, nil
+}
+
+// writeFiles brings all rows into data files.
+func (l *load) writeFiles() error {
+	if l.stream != nil {
+		if err := l.together(l.stream.finish); err != nil {
+			return err
+		}
+		l.endStream()
+	}
+	if err := l.together(l.runs.finish); err != nil {
+		return err
+	}
+	if err := l.merge(); err != nil {
+		return err
+	}
+	if len(l.streamed)+len(l.merged) == 0 {
+		return nil
+	}
+	return l.c.fs.SyncDir(l.c.fs.Join(l.c.dir, "data", "L"+strconv.Itoa(outputLevel)))
 }
 
 // commitAlone keeps all other writers out.
@@ -212,7 +239,7 @@ func (l *load) publish() (base.Seq, error) {
 		dead, known := l.marks[f.dataFile]
 		if !known {
 			var err error
-			if dead, err = l.supersededByRuns(f); err != nil {
+			if dead, err = l.supersededBy(f, l.all()); err != nil {
 				return 0, err
 			}
 		}
@@ -222,11 +249,12 @@ func (l *load) publish() (base.Seq, error) {
 		return 0, err
 	}
 	seq := c.lastSeq + 1
-	added := make([]*newFile, 0, len(l.runs))
-	for i := len(l.runs) - 1; i >= 0; i-- { // newest first
-		r := l.runs[i]
-		r.meta.SeqMin, r.meta.SeqMax = seq, seq
-		added = append(added, &r.newFile)
+	var added []*newFile
+	for _, run := range [][]*loadFile{l.merged, l.streamed} { // newest first
+		for _, f := range run {
+			f.meta.SeqMin, f.meta.SeqMax = seq, seq
+			added = append(added, &f.newFile)
+		}
 	}
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "load"
@@ -240,84 +268,34 @@ func (l *load) publish() (base.Seq, error) {
 	c.install(c.newState(s, next, s.table, nil), func() { c.visible = seq })
 	c.stats.rowsWritten.Add(int64(l.rows))
 	c.stats.loads.Add(1)
-	for _, r := range l.runs {
-		c.pending.remove(r.meta.Path)
-		r.file.unref()
+	for _, f := range l.all() {
+		c.pending.remove(f.meta.Path)
+		f.file.unref()
 	}
-	l.runs = nil
+	l.streamed, l.merged = nil, nil
 	return seq, nil
 }
 
-// supersededByRuns returns the rows of f whose keys are in any run.
-func (l *load) supersededByRuns(f *liveFile) (*roaring.Bitmap, error) {
-	dead := roaring.New()
-	reader, err := f.open(l.w.table.schema)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range l.runs {
-		if bytes.Compare(r.meta.KeyMin, f.meta.KeyMax) > 0 || bytes.Compare(r.meta.KeyMax, f.meta.KeyMin) < 0 {
-			continue
-		}
-		runReader, err := r.file.open(l.w.table.schema)
-		if err != nil {
-			return nil, err
-		}
-		keys := newKeyWalk(reader, l.w.table)
-		err = runReader.FindMany(keys.next, func(i int, _ int64) error {
-			dead.Add(uint32(i)) // the i-th key of f is its i-th row
-			return nil
-		})
-		keys.close()
-		if err == nil {
-			err = keys.err
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return dead, nil
+// all returns the files of the load.
+func (l *load) all() []*loadFile {
+	return append(l.merged[:len(l.merged):len(l.merged)], l.streamed...)
 }
-
-// keyWalk yields all keys of a file in order.
-type keyWalk struct {
-	it      *sst.Iter
-	keyCols []int
-	cols    *Columns
-	at      int
-	key     []byte
-	err     error
-}
-
-func newKeyWalk(r *sst.Reader, t *table) *keyWalk {
-	return &keyWalk{it: r.NewIter(sst.IterOptions{Projection: t.schema.PrimaryKey}), keyCols: t.keySchema.PrimaryKey}
-}
-
-func (k *keyWalk) next() ([]byte, bool) {
-	for k.err == nil && (k.cols == nil || k.at == k.cols.N) {
-		k.at = 0
-		if k.cols, _, k.err = k.it.Next(); k.cols == nil {
-			return nil, false
-		}
-	}
-	if k.err != nil {
-		return nil, false
-	}
-	k.key = k.cols.AppendKey(k.key[:0], k.keyCols, k.at)
-	k.at++
-	return k.key, true
-}
-
-func (k *keyWalk) close() { k.it.Close() }
 
 // close gives up what was not committed.
 func (l *load) close() {
-	l.buffer.Close()
-	for _, r := range l.runs {
-		r.file.unref()
-		l.c.discard(&r.newFile)
-		l.c.pending.remove(r.meta.Path)
+	l.stopped.Store(true)
+	if l.stream != nil {
+		_ = l.stream.finish() // an error that counts was returned before
+		l.endStream()
 	}
-	l.runs = nil
-	l.base.unref()
+	l.runs.close()
+	for _, f := range l.all() {
+		f.file.unref()
+		l.c.discard(&f.newFile)
+		l.c.pending.remove(f.meta.Path)
+	}
+	l.streamed, l.merged = nil, nil
+	if l.dir != "" {
+		_ = l.c.fs.RemoveAll(l.dir) // swept at the next open if it stays
+	}
 }

@@ -96,6 +96,8 @@ type Options struct {
 
 	// autoCompaction says that NoAutoCompaction was set by its name, be it to false.
 	autoCompaction bool
+	// loadBufferBytes is the size of a bulk load's row buffers, 0 for the default. Tests set it.
+	loadBufferBytes int
 	// fs is the file system; nil means the operating system's. Tests set it.
 	fs vfs.FS
 }

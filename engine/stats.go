@@ -7,6 +7,7 @@ type counters struct {
 	rowsWritten, walBytes, walSyncs, groups atomic.Int64
 	flushes, flushErrors, flushNanos        atomic.Int64
 	bytesFlushed, commits, loads            atomic.Int64
+	loadSpilled                             atomic.Int64
 }
 
 // Stats are counters since the engine was opened, and gauges. The JSON names are stable.
@@ -32,6 +33,7 @@ type Stats struct {
 	FlushNanos       int64 `json:"flush_nanos"`
 	FlushedBytes     int64 `json:"flushed_bytes"`
 	Loads            int64 `json:"bulk_loads"`
+	LoadSpilledBytes int64 `json:"bulk_load_spilled_bytes"` // written to temporary files
 	Commits          int64 `json:"manifest_commits"`
 	WriteStalls      int64 `json:"write_stalls"` // how often writers stopped: the sum of stops_*
 
@@ -54,6 +56,7 @@ func (db *DB) Stats() Stats {
 		MemtableCapacity: int64(c.opts.MemtableBytes), GarbageStats: c.gc.stats(),
 	}
 	st.ReadStats = c.readStats()
+	st.LoadSpilledBytes = c.stats.loadSpilled.Load()
 	st.WriteStalls = st.StopsImmutables + st.StopsL0 + st.StopsPending
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -220,7 +220,7 @@ func runTypes(t *testing.T, schema *Schema, n int, newRow func(rng *rand.Rand) [
 
 // startLoadForTest makes the change a bulk load whatever its size.
 func (w *Write) startLoadForTest() (err error) {
-	w.load, err = newLoad(w)
+	w.load, err = newLoad(w, nil)
 	return err
 }
 

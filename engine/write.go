@@ -2,26 +2,34 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
 // Write is one atomic change of any size. What fits a part of a memtable goes through the log as one batch; what is
 // larger is sorted and written to data files, which one manifest commit makes visible. Later rows win over earlier ones
-// of the same key. A Write is used by one goroutine at a time.
+// of the same key. A Write is used by one goroutine at a time, but for Prepare and PrepareDelete.
 type Write struct {
-	c         *core
-	table     *table
-	batch     batch
-	load      *load     // set once the change outgrew the batch
-	base      *Snapshot // what SetSnapshot was given, pinned
-	interrupt func() bool
-	err       error
-	done      bool
-	key, rec  []byte // reused
-	keyVals   []Value
-	sinceAsk  int
-	once      sync.Once
+	c     *core
+	table *table
+	// Rows go to the batch until there is a block, then to blocks, and to the load once all of them are too many.
+	batch      batch
+	open       *Block // takes single rows
+	blocks     []*Block
+	blockBytes int
+	load       *load
+	base       *Snapshot // what SetSnapshot was given, pinned
+	// disordered says that keys did not ascend somewhere, so that blocks of columns are of no use.
+	disordered atomic.Bool
+	spare      spareBuffers
+	interrupt  func() bool
+	err        error
+	done       bool
+	key, rec   []byte // reused
+	keyVals    []Value
+	sinceAsk   int
+	once       sync.Once
 }
 
 // batchBuffers keeps the buffers of batches, which grow to hundreds of kilobytes, for later ones.
@@ -29,6 +37,12 @@ var batchBuffers sync.Pool
 
 // maxPooledBytes bounds what the pool keeps of one batch.
 const maxPooledBytes = 4 << 20
+
+// smallColumns is how many rows are not worth a block of their own.
+const smallColumns = 4096
+
+// openBlockBytes is about the size of a block of single rows.
+const openBlockBytes = 2 << 20
 
 // logShare is the part of a memtable that one change may take; larger ones are bulk loads.
 const logShare = 4
@@ -88,10 +102,13 @@ func (w *Write) Delete(key []Value) error {
 	return w.keepErr(w.add(base.OpDelete, k, nil))
 }
 
-// PutColumns adds a batch of rows, with all columns of the table in order.
+// PutColumns adds a batch of rows, with all columns of the table in order; it copies them.
 func (w *Write) PutColumns(c *Columns) error {
 	if err := w.usable(); err != nil {
 		return err
+	}
+	if c.N >= smallColumns {
+		return w.appendPrepared(w.Prepare(c))
 	}
 	if len(c.Cols) != len(w.table.schema.Columns) {
 		return w.keepErr(base.Errorf(base.CodeSchemaMismatch, "a batch has %d columns, table %q has %d", len(c.Cols),
@@ -112,6 +129,9 @@ func (w *Write) DeleteColumns(keys *Columns) error {
 	if err := w.usable(); err != nil {
 		return err
 	}
+	if keys.N >= smallColumns {
+		return w.appendPrepared(w.PrepareDelete(keys))
+	}
 	if len(keys.Cols) != len(w.table.schema.PrimaryKey) {
 		return w.keepErr(base.Errorf(base.CodeSchemaMismatch, "a batch of keys has %d columns, the primary key of table %q has %d",
 			len(keys.Cols), w.table.schema.TableName, len(w.table.schema.PrimaryKey)))
@@ -126,6 +146,47 @@ func (w *Write) DeleteColumns(keys *Columns) error {
 	return nil
 }
 
+func (w *Write) appendPrepared(b *Block, err error) error {
+	if err != nil {
+		return w.keepErr(err)
+	}
+	return w.Append(b)
+}
+
+// Append adds the rows of a block that Prepare or PrepareDelete of this write made, behind all that was added before. It
+// takes the block in every case.
+func (w *Write) Append(b *Block) error {
+	defer b.Free()
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if b.n == 0 {
+		return nil
+	}
+	if b.table != w.table {
+		return w.keepErr(base.Errorf(base.CodeInvalidArgument, "the block was made for another write"))
+	}
+	return w.keepErr(w.appendBlock(b))
+}
+
+func (w *Write) appendBlock(b *Block) error {
+	if err := w.interrupted(); err != nil {
+		return err
+	}
+	if err := w.closeOpen(); err != nil {
+		return err
+	}
+	if w.load != nil {
+		return w.load.add(b)
+	}
+	moved := *b
+	*b = Block{}
+	w.blocks = append(w.blocks, &moved)
+	w.blockBytes += moved.memBytes
+	return w.startLoad()
+}
+
+// add adds a row.
 func (w *Write) add(op base.Op, key, rec []byte) error {
 	if len(key) > base.MaxKeyBytes {
 		return base.Errorf(base.CodeInvalidArgument, "a key of %d bytes in table %q: the limit is %d", len(key),
@@ -142,38 +203,106 @@ func (w *Write) add(op base.Op, key, rec []byte) error {
 			return err
 		}
 	}
-	if w.load != nil {
-		return w.load.add(op, key, rec)
+	if w.load == nil && len(w.blocks) == 0 && w.open == nil {
+		w.batch.add(op, key, rec)
+		return w.startLoad()
 	}
-	w.batch.add(op, key, rec)
-	if w.batch.memBytes <= w.c.opts.MemtableBytes/logShare {
+	return w.addOpen(op, key, rec)
+}
+
+// addOpen adds a row to the block that is open.
+func (w *Write) addOpen(op base.Op, key, rec []byte) (err error) {
+	if w.open == nil {
+		if w.open, err = newRowBlock(w); err != nil {
+			return err
+		}
+	}
+	if err := w.open.addRow(op, key, rec); err != nil {
+		return err
+	}
+	if w.open.memBytes < min(openBlockBytes, w.c.opts.loadBufferSize()/2) {
 		return nil
 	}
+	return w.closeOpen()
+}
+
+// closeOpen hands the block of single rows on.
+func (w *Write) closeOpen() error {
+	b := w.open
+	if b == nil {
+		return nil
+	}
+	w.open = nil
+	defer b.Free()
+	if w.load != nil {
+		return w.load.add(b)
+	}
+	moved := *b
+	*b = Block{}
+	w.blocks = append(w.blocks, &moved)
+	w.blockBytes += moved.memBytes
 	return w.startLoad()
 }
 
-// startLoad turns the change into a bulk load and moves the rows so far into it.
-func (w *Write) startLoad() error {
-	l, err := newLoad(w)
-	if err != nil {
-		return err
+// startLoad turns the change into a bulk load, with the rows so far, if they are too many for a batch.
+func (w *Write) startLoad() (err error) {
+	if w.batch.memBytes+w.blockBytes <= w.c.opts.MemtableBytes/logShare {
+		return nil
 	}
-	w.load = l
+	blocks := w.blocks
+	w.blocks, w.blockBytes = nil, 0
+	if w.batch.n > 0 {
+		first, err := w.batchBlock()
+		if err != nil {
+			for _, b := range blocks {
+				b.Free()
+			}
+			return err
+		}
+		blocks = append([]*Block{first}, blocks...)
+	}
+	w.load, err = newLoad(w, blocks)
+	return err
+}
+
+// batchBlock moves the rows of the batch into a block.
+func (w *Write) batchBlock() (*Block, error) {
 	w.batch.seal(1, 0)
 	r, err := readBatch(w.batch.data)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	b, err := newRowBlock(w)
+	if err != nil {
+		return nil, err
 	}
 	for range r.n {
 		op, key, value, err := r.next()
-		if err != nil {
-			return err
+		if err == nil {
+			err = b.addRow(op, key, value)
 		}
-		if err := l.add(op, key, value); err != nil {
-			return err
+		if err != nil {
+			b.Free()
+			return nil, err
 		}
 	}
 	w.batch = batch{table: w.table, checked: w.batch.checked, since: w.batch.since}
+	return b, nil
+}
+
+// drainBlocks moves the rows of blocks that are too few for a load into the batch.
+func (w *Write) drainBlocks() error {
+	for _, b := range w.blocks {
+		err := b.each(func(key []byte, op base.Op, rec []byte) error {
+			w.batch.add(op, key, rec)
+			return nil
+		})
+		b.Free()
+		if err != nil {
+			return err
+		}
+	}
+	w.blocks = nil
 	return nil
 }
 
@@ -193,8 +322,14 @@ func (w *Write) Commit() (uint64, error) {
 	if err := w.interrupted(); err != nil {
 		return 0, err
 	}
+	if err := w.closeOpen(); err != nil {
+		return 0, err
+	}
 	if w.load != nil {
 		return w.load.commit()
+	}
+	if err := w.drainBlocks(); err != nil {
+		return 0, err
 	}
 	return w.c.apply(&w.batch)
 }
@@ -207,6 +342,14 @@ func (w *Write) Close() {
 			w.load.close()
 		}
 		w.dropSnapshot()
+		for _, b := range w.blocks {
+			b.Free()
+		}
+		if w.open != nil {
+			w.open.Free()
+		}
+		w.blocks, w.open = nil, nil
+		w.spare.close()
 		if n := cap(w.batch.data); n > 0 && n <= maxPooledBytes {
 			buf := w.batch.data[:0]
 			batchBuffers.Put(&buf)

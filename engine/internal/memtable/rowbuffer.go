@@ -2,7 +2,6 @@ package memtable
 
 import (
 	"bytes"
-	"slices"
 	"unsafe"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -123,17 +122,16 @@ func (b *RowBuffer) room(size int) (*chunk, error) {
 	return &b.chunks[b.cur], nil
 }
 
-// Reserve maps memory for rows of so many bytes in all, each as RowBytes counts it, up to the largest mapping: a buffer
+// Reserve maps memory for so many rows of size bytes each, as RowBytes counts them, up to the largest mapping: a buffer
 // whose size is known needs no mappings of growing size.
-func (b *RowBuffer) Reserve(rows, rowBytes int) error {
-	size := min(rows*rowBytes, b.capacity) - rows*indexBudget
-	_, err := b.room(max(0, min(size, maxChunkBytes)))
+func (b *RowBuffer) Reserve(rows, size int) error {
+	_, err := b.room(max(0, min(min(rows*size, b.capacity)-rows*indexBudget, maxChunkBytes)))
 	return err
 }
 
-// Adopt moves the rows of o behind those of b, without copying them, and leaves o empty, without memory. Neither may be
-// sorted. The error is ErrFull where they do not fit, unless b is empty; after an error both are as they were.
-func (b *RowBuffer) Adopt(o *RowBuffer) error {
+// AddAll copies the rows of o, which must not be sorted, behind those of b. That is much faster than adding them one by
+// one. The error is ErrFull where they do not fit, unless b is empty; after any error b is as it was.
+func (b *RowBuffer) AddAll(o *RowBuffer) error {
 	if o.rows == 0 {
 		return nil
 	}
@@ -143,14 +141,25 @@ func (b *RowBuffer) Adopt(o *RowBuffer) error {
 	if err := b.index.reserve(b.rows + o.rows); err != nil {
 		return err
 	}
-	at := b.cur + 1
-	if b.rows == 0 {
-		at = 0
+	before, used := b.cur, 0
+	if before < len(b.chunks) {
+		used = b.chunks[before].used
 	}
-	taken := o.chunks[:o.cur+1]
-	b.chunks = slices.Insert(b.chunks, at, taken...)
-	b.cur = at + len(taken) - 1
-	first, last := rowAddr(at)<<32, rowAddr(at)<<32+o.last
+	first, last := rowAddr(0), rowAddr(0)
+	for i := range o.chunks {
+		rest := o.chunks[i].mem[:o.chunks[i].used]
+		for len(rest) > 0 {
+			from, to, n, err := b.copyRows(rest)
+			if err != nil {
+				b.cut(before, used)
+				return err
+			}
+			if i == 0 && len(rest) == o.chunks[i].used {
+				first = from
+			}
+			last, rest = to, rest[n:]
+		}
+	}
 	if b.rows == 0 {
 		b.common, b.ascending = o.common, o.ascending
 	} else {
@@ -162,9 +171,37 @@ func (b *RowBuffer) Adopt(o *RowBuffer) error {
 	b.bytes += o.bytes
 	b.rows += o.rows
 	b.sorted = false
-	o.chunks = slices.Clone(o.chunks[o.cur+1:])
-	o.Close()
 	return nil
+}
+
+// copyRows copies as many of the rows as one chunk has room for, at least one, and returns where the first and the last
+// one went and how many bytes they are.
+func (b *RowBuffer) copyRows(rows []byte) (first, last rowAddr, n int, err error) {
+	size := rowSize(unsafe.Pointer(&rows[0]))
+	c, err := b.room(size)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	room, at := len(c.mem)-c.used, 0
+	for n+size <= room {
+		at = n
+		if n += size; n == len(rows) {
+			break
+		}
+		size = rowSize(unsafe.Pointer(&rows[n]))
+	}
+	base := rowAddr(b.cur)<<32 | rowAddr(c.used)
+	c.used += copy(c.mem[c.used:], rows[:n])
+	return base, base + rowAddr(at), n, nil
+}
+
+// cut drops what was added behind a place.
+func (b *RowBuffer) cut(cur, used int) {
+	for i := cur; i < len(b.chunks); i++ {
+		b.chunks[i].used = used
+		used = 0
+	}
+	b.cur = cur
 }
 
 // Ascending reports whether the keys came in strictly ascending order, so that sorting has nothing to do.
@@ -225,7 +262,8 @@ func (b *RowBuffer) Reset() {
 	b.index.n = 0
 }
 
-// Close frees the memory; closing twice is fine. Keys and values handed out are invalid then.
+// Close frees the memory; closing twice is fine, and so is filling the buffer again. Keys and values handed out are
+// invalid then.
 func (b *RowBuffer) Close() {
 	b.Reset()
 	for _, c := range b.chunks {

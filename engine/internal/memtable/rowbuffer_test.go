@@ -137,8 +137,8 @@ func TestRowBufferLongKeys(t *testing.T) {
 	checkBuffer(t, b, rows)
 }
 
-// TestRowBufferAdopt compares buffers put together from parts with one that took all rows itself.
-func TestRowBufferAdopt(t *testing.T) {
+// TestRowBufferAddAll compares buffers put together from parts with one that took all rows itself.
+func TestRowBufferAddAll(t *testing.T) {
 	for name, makeKey := range keyMakers {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(30) {
@@ -165,12 +165,10 @@ func TestRowBufferAdopt(t *testing.T) {
 						rows = append(rows, v)
 					}
 					all = all[n:]
-					if err := parts.Adopt(part); err != nil {
+					if err := parts.AddAll(part); err != nil {
 						t.Fatal(err)
 					}
-					if part.Len() != 0 {
-						t.Fatal("what was adopted is still there")
-					}
+					part.Close()
 				}
 				checkEach(t, parts, rows)
 				whole.Sort()
@@ -224,7 +222,7 @@ func checkSeek(t *testing.T, r *rand.Rand, b *RowBuffer, want model) {
 	}
 }
 
-func TestRowBufferAdoptFull(t *testing.T) {
+func TestRowBufferAddAllFull(t *testing.T) {
 	b, o := newRowBuffer(t, 100<<10), newRowBuffer(t, 1<<20)
 	if err := o.Add([]byte("big"), base.OpPut, make([]byte, 200<<10)); err != nil {
 		t.Fatal(err)
@@ -232,14 +230,14 @@ func TestRowBufferAdoptFull(t *testing.T) {
 	if err := b.Add([]byte("small"), base.OpPut, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Adopt(o); !errors.Is(err, ErrFull) {
+	if err := b.AddAll(o); !errors.Is(err, ErrFull) {
 		t.Fatal(err)
 	}
 	if b.Len() != 1 || o.Len() != 1 {
 		t.Fatalf("%d and %d rows after an error", b.Len(), o.Len())
 	}
 	b.Reset()
-	if err := b.Adopt(o); err != nil || b.Len() != 1 {
+	if err := b.AddAll(o); err != nil || b.Len() != 1 {
 		t.Fatalf("an empty buffer takes what is too large for it: %v", err)
 	}
 }
