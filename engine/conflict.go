@@ -229,7 +229,7 @@ func (l *load) checkDeleted(s *readState, marks map[*dataFile]*roaring.Bitmap) e
 		if err != nil {
 			return err
 		}
-		rows, err := l.supersededByRuns(f)
+		rows, err := l.supersededBy(f, l.all())
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (l *load) checkDeleted(s *readState, marks map[*dataFile]*roaring.Bitmap) e
 // countMemory returns how many live rows in a snapshot's memory the load has keys of.
 func (l *load) countMemory(s *Snapshot) (uint64, error) {
 	found := roaring.New()
-	for _, r := range l.runs {
+	for _, r := range l.all() {
 		reader, err := r.file.open(l.w.table.schema)
 		if err != nil {
 			return 0, err

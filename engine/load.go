@@ -248,6 +248,7 @@ func (l *load) publish() (base.Seq, error) {
 	if err := l.checkMarks(s, marks); err != nil {
 		return 0, err
 	}
+	l.place(s)
 	seq := c.lastSeq + 1
 	var added []*newFile
 	for _, run := range [][]*loadFile{l.merged, l.streamed} { // newest first
@@ -274,6 +275,30 @@ func (l *load) publish() (base.Seq, error) {
 	}
 	l.streamed, l.merged = nil, nil
 	return seq, nil
+}
+
+// place gives the files their levels. Files of the same kind do not overlap.
+func (l *load) place(s *readState) {
+	level := func(files []*loadFile) int {
+		if len(files) == 0 {
+			return 0
+		}
+		size := int64(0)
+		for _, f := range files {
+			size += f.meta.Size
+		}
+		return l.c.placeLevel(s, files[0].meta.KeyMin, files[len(files)-1].meta.KeyMax, size)
+	}
+	merged, streamed := level(l.merged), level(l.streamed)
+	if merged == streamed && len(l.merged) > 0 {
+		streamed = 0 // they may meet
+	}
+	for _, f := range l.merged {
+		f.meta.Level = merged
+	}
+	for _, f := range l.streamed {
+		f.meta.Level = streamed
+	}
 }
 
 // all returns the files of the load.

@@ -94,25 +94,25 @@ func keyColumns(steps []loadStep) *Columns {
 
 // orders make the ids of a load.
 var loadOrders = map[string]func(r *rand.Rand, n int) []int64{
-	"ascending":  func(_ *rand.Rand, n int) []int64 { return ids(n, func(i int) int { return i }) },
-	"descending": func(_ *rand.Rand, n int) []int64 { return ids(n, func(i int) int { return n - i }) },
-	"random":     func(r *rand.Rand, n int) []int64 { return ids(n, func(int) int { return r.IntN(2 * n) }) },
-	"repeated":   func(r *rand.Rand, n int) []int64 { return ids(n, func(int) int { return r.IntN(50) }) },
+	"ascending":  func(_ *rand.Rand, n int) []int64 { return loadIDs(n, func(i int) int { return i }) },
+	"descending": func(_ *rand.Rand, n int) []int64 { return loadIDs(n, func(i int) int { return n - i }) },
+	"random":     func(r *rand.Rand, n int) []int64 { return loadIDs(n, func(int) int { return r.IntN(2 * n) }) },
+	"repeated":   func(r *rand.Rand, n int) []int64 { return loadIDs(n, func(int) int { return r.IntN(50) }) },
 	"ascending, then random": func(r *rand.Rand, n int) []int64 {
-		return ids(n, func(i int) int {
+		return loadIDs(n, func(i int) int {
 			if i < n/2 {
 				return i
 			}
 			return r.IntN(n)
 		})
 	},
-	"ascending twice": func(_ *rand.Rand, n int) []int64 { return ids(n, func(i int) int { return i % (n/2 + 1) }) },
+	"ascending twice": func(_ *rand.Rand, n int) []int64 { return loadIDs(n, func(i int) int { return i % (n/2 + 1) }) },
 	"ascending pieces": func(_ *rand.Rand, n int) []int64 {
-		return ids(n, func(i int) int { return i%700*(n/700+1) + i/700 })
+		return loadIDs(n, func(i int) int { return i%700*(n/700+1) + i/700 })
 	},
 }
 
-func ids(n int, id func(i int) int) []int64 {
+func loadIDs(n int, id func(i int) int) []int64 {
 	out := make([]int64, n)
 	for i := range out {
 		out[i] = int64(id(i))
