@@ -27,7 +27,7 @@ type load struct {
 	stream  *loadStream // nil once keys did not ascend
 	lastKey []byte      // of the rows that were streamed
 	runs    *loadRuns
-	dir     string // of the temporary files; "" where none was needed
+	dir     string // of the temporary files, inside the database's; "" where none was needed
 
 	streamed, merged []*loadFile // the merged ones are newer
 	rows             uint64
@@ -102,13 +102,13 @@ func (l *load) endStream() {
 func (l *load) temporary() (string, error) {
 	fs := l.c.fs
 	if l.dir == "" {
-		dir := fs.Join(l.c.dir, temporaryDir, newUUID())
-		if err := fs.MkdirAll(dir); err != nil {
+		l.dir = temporaryDir + "/" + newUUID()
+		l.c.pending.add(l.dir) // no garbage as long as the load lives
+		if err := fs.MkdirAll(fs.Join(l.c.dir, l.dir)); err != nil {
 			return "", err
 		}
-		l.dir = dir
 	}
-	return fs.Join(l.dir, newUUID()+".run"), nil
+	return fs.Join(l.c.dir, l.dir, newUUID()+".run"), nil
 }
 
 // uncommitted makes a file handle for a data file that no manifest names yet.
@@ -117,14 +117,6 @@ func (c *core) uncommitted(meta *manifest.File) *liveFile {
 		meta:     meta,
 		dataFile: c.newDataFile(meta.Path, meta.Size),
 	}
-}
-
-// temporaryDir, inside the database's, holds what bulk loads cannot keep in memory.
-const temporaryDir = "tmp"
-
-// removeTemporary removes what loads left behind when their process died.
-func (c *core) removeTemporary() {
-	_ = c.fs.RemoveAll(c.fs.Join(c.dir, temporaryDir)) // tried again at the next open
 }
 
 // together runs functions side by side and returns the first error. Meanwhile it asks for interrupts, on the caller's
@@ -321,6 +313,7 @@ func (l *load) close() {
 	}
 	l.streamed, l.merged = nil, nil
 	if l.dir != "" {
-		_ = l.c.fs.RemoveAll(l.dir) // swept at the next open if it stays
+		_ = l.c.fs.RemoveAll(l.c.fs.Join(l.c.dir, l.dir)) // swept as garbage if it stays
+		l.c.pending.remove(l.dir)
 	}
 }

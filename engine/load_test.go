@@ -376,6 +376,8 @@ func TestLoadCrash(t *testing.T) {
 			if checkScanEither(t, again, before) != nil {
 				must(t, checkScanEither(t, again, after))
 			}
+			_, err := again.CollectGarbage(false)
+			must(t, err)
 			if left := listTree(t, clone); strings.Contains(left, "/tmp/") {
 				t.Fatalf("operation %d: temporary files are left: %s", at, left)
 			}

@@ -293,7 +293,7 @@ func (r *loadRuns) close() {
 		if run.buffer != nil {
 			run.buffer.Close()
 		} else {
-			_ = run.file.Remove() // swept at the next open if it stays
+			_ = run.file.Remove() // its directory goes too
 		}
 	}
 	for len(r.free) > 0 {

@@ -102,7 +102,6 @@ func (c *core) openWriter(stored *optionsFile, given Options) error {
 	if c.gc.opened = m; m != nil {
 		c.gc.history.committed(nil, m, c.now())
 	}
-	c.removeTemporary()
 	c.startWorkers()
 	if len(mems) > 0 {
 		c.kickFlush()
