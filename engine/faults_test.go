@@ -162,6 +162,42 @@ func TestLoadLookupFails(t *testing.T) {
 	}
 }
 
+// TestDropDuringFlush: a table may be dropped, and made anew with files of its own, while one of its memtables is written
+// to a file.
+func TestDropDuringFlush(t *testing.T) {
+	fs := newFaultyFS(vfs.NewMem())
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	_, err := db.PutBatch([][]Value{testRow(1, 1), testRow(2, 2)})
+	must(t, err)
+	must(t, db.Flush())
+	_, err = db.Put(testRow(1, 7))
+	must(t, err)
+	writing, dropped := make(chan struct{}), make(chan struct{})
+	var stopped atomic.Bool
+	fs.set(func(op vfs.Op, path string) error {
+		if op == vfs.OpWrite && strings.HasSuffix(path, ".parquet") && stopped.CompareAndSwap(false, true) {
+			close(writing)
+			<-dropped
+		}
+		return nil
+	})
+	flushed := make(chan error)
+	go func() { flushed <- db.Flush() }()
+	<-writing
+	must(t, db.DropTable())
+	must(t, db.CreateTable(testSchema()))
+	m := model{}
+	for id := range int64(20_000) {
+		m[id] = id
+	}
+	_, err = loadRows(db, int64(len(m)), nil)
+	must(t, err)
+	close(dropped)
+	must(t, <-flushed)
+	check(t, db, m)
+}
+
 // TestSyncFails: after a failed fsync nothing is acknowledged any more until the database is opened again.
 func TestSyncFails(t *testing.T) {
 	fs := newFaultyFS(vfs.NewMem())

@@ -76,6 +76,7 @@ func (c *core) beginFlush() (a flushAttempt) {
 	for i := len(c.state.mems) - 1; i >= 0; i-- {
 		if e := c.state.mems[i]; e != c.active && !e.flushing {
 			e.flushing = true
+			e.mt.Ref() // the table may be dropped meanwhile
 			c.flush.begun++
 			return flushAttempt{e: e, number: c.flush.begun, failures: c.flush.failures}
 		}
@@ -83,11 +84,12 @@ func (c *core) beginFlush() (a flushAttempt) {
 	return a
 }
 
-// endFlush tells those who wait how an attempt ended.
+// endFlush gives the memtable back and tells those who wait how an attempt ended.
 func (c *core) endFlush(a flushAttempt, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a.e.flushing = false
+	a.e.mt.Unref()
 	if err != nil && err != errNotInTurn { //nolint:errorlint // it is never wrapped
 		c.stats.flushErrors.Add(1)
 		c.flush.failures++

@@ -77,7 +77,7 @@ func RandomConfig(seed uint64) Config {
 		CompactionThreads: 1 + rng.IntN(4),
 		NoAutoCompaction:  rng.IntN(5) == 0,
 		L0Files:           pick(1, 2, 3, 0),
-		TargetFileBytes:   int64(pick(smallFile/4, smallFile, tiny, 0)),
+		TargetFileBytes:   int64(pick(smallFile/2, smallFile, tiny, 0)),
 		BaseLevelBytes:    int64(pick(smallLevel, 4*smallLevel, tiny, 0)),
 		LevelMultiplier:   pick(2, 4, 0),
 		MaxDeletedPercent: pick(1, 10, 50, 100, 0),
