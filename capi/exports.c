@@ -122,6 +122,23 @@ int meru_stats_json(const MeruHandle *db, char **json, char **err) {
 	return merugo_stats_json(HANDLE(db), OUT(json), OUT(err));
 }
 
+int meru_compact(MeruHandle *db, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_compact(HANDLE(db), NULL, 0, NULL, 0, NULL, 0, OUT(err));
+}
+
+int meru_compact_range(MeruHandle *db, const MeruValue *lower, uintptr_t lower_count, const MeruValue *upper,
+					   uintptr_t upper_count, MeruInterruptFn interrupt, void *ctx, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_compact(HANDLE(db), (MeruValue *)lower, lower_count, (MeruValue *)upper, upper_count, interrupt,
+						  (uintptr_t)ctx, OUT(err));
+}
+
+int meru_collect_garbage(MeruHandle *db, uint8_t dry_run, struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_collect_garbage(HANDLE(db), dry_run, out, OUT(err));
+}
+
 int meru_inspect(const MeruHandle *db, const char *what, struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_inspect(HANDLE(db), (char *)what, out, OUT(err));

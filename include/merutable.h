@@ -304,7 +304,7 @@ typedef struct MeruOptions MeruOptions;
 MERU_API MeruOptions *meru_options_new(void);
 MERU_API void meru_options_free(MeruOptions *options);
 /* Sets an option by name; ErrInvalidArg names the option and what it accepts. Sizes in bytes are numbers, or take a
- * unit: KB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB of 1024. Options with a * are stored beside the table when
+ * unit: KB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB of 1024. Those with a * are stored beside the table when
  * they are given, and a later open without them takes the stored ones. Keys and values:
  *   read_only             "true", "false" (default)
  *   create_if_missing     "true" (default), "false": whether a writing open may create the directory
@@ -504,6 +504,22 @@ MERU_API int meru_arrow_schema(const MeruTableSchema *schema, struct ArrowSchema
 
 /* Counters and gauges of the engine as a JSON object; freed by meru_free_string(). docs/CAPI.md lists them. */
 MERU_API int meru_stats_json(const MeruHandle *db, char **json, char **err);
+
+/* Writes the rows in memory to data files and makes one sorted run of all files, deleted rows left out. Readers and
+ * writers go on meanwhile. Where the table is in that shape already it does nothing more. The engine compacts by itself
+ * as needed (option auto_compaction): this is for a table that will be read for long, or moved. */
+MERU_API int meru_compact(MeruHandle *db, char **err);
+/* The same for the files that hold keys of a range: bounds are prefixes of the key's columns, both inclusive; NULL (or
+ * count 0) is open. interrupt (may be NULL) is asked on the calling thread: what was compacted until then stays. */
+MERU_API int meru_compact_range(MeruHandle *db, const MeruValue *lower, uintptr_t lower_count, const MeruValue *upper,
+								uintptr_t upper_count, MeruInterruptFn interrupt, void *ctx, char **err);
+
+/* Removes at once what may go: superseded files that no snapshot, no reader in another process and no retention needs,
+ * logs whose rows are in data files, leftovers of crashes. The engine does so by itself; dry_run (not 0) only tells.
+ * out (may be NULL) receives a stream of what was found: path (utf8), bytes (int64), reason (utf8), removed (bool; in a
+ * dry run false), error (utf8, why it is still there, or NULL). Files of the reason "unknown" are not the engine's, and
+ * are left alone. The caller releases *out. */
+MERU_API int meru_collect_garbage(MeruHandle *db, uint8_t dry_run, struct ArrowArrayStream *out, char **err);
 
 /* What there is to know of a database, as a stream of struct arrays, which the caller releases. Later versions may add
  * columns at the end. Counts and sizes are int64, sizes in bytes. By what:

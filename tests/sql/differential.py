@@ -3,7 +3,7 @@
 
     differential.py --ext PATH [--seed N] [--seconds 60] [--histories N] [--steps 60]
 
-Each history makes up a schema, writes and deletes rows, moves them between placements (memory, files, attached again,
+Each history makes up a schema, writes and deletes rows, moves them between placements (memory, files, compacted files, attached again,
 killed and recovered) and compares queries of every filter kind. A failure prints its seed and the statements so far:
 `--seed N --histories 1` runs that history again.
 """
@@ -198,7 +198,7 @@ class History:
         self.both(f"INSERT INTO {{t}} VALUES {self.row()}, ({bad})")
 
     def place(self):
-        placement = self.rng.choice(["flushed", "flushed", "reattached", "killed"])
+        placement = self.rng.choice(["flushed", "flushed", "compacted", "reattached", "killed"])
         self.log.append(f"-- {placement}")
         self.session.place(placement)
 

@@ -5,7 +5,8 @@
     run.py --oracle [filter ...]
 
 Each file runs once per placement of its rows: memtable (as written), flushed (to files, before each query that follows
-a write), reattached (flushed, detached, attached again), killed (kill -9 of the process, then recovery in a new one).
+a write), compacted (to one sorted run, likewise), reattached (flushed, detached, attached again), killed (kill -9 of the
+process, then recovery in a new one).
 --oracle runs the files marked '# oracle: native' against a native DuckDB table instead: it proves the expected values.
 A filter is a part of a file's path.
 """

@@ -10,6 +10,8 @@ namespace duckdb {
 
 namespace {
 
+constexpr const char *DRY_RUN = "dry_run";
+
 //! What a report is about, and the columns that its stream has.
 struct ReportInfo : public TableFunctionInfo {
 	ReportInfo(string function, string what, vector<string> names, vector<LogicalType> types)
@@ -17,7 +19,7 @@ struct ReportInfo : public TableFunctionInfo {
 	}
 
 	string function;
-	//! As meru_inspect() takes it.
+	//! As meru_inspect() takes it; empty: a collection of garbage.
 	string what;
 	vector<string> names;
 	vector<LogicalType> types;
@@ -26,10 +28,11 @@ struct ReportInfo : public TableFunctionInfo {
 struct ReportBindData : public TableFunctionData {
 	string name_or_path;
 	string what;
+	bool dry_run = false;
 };
 
 struct ReportState : public GlobalTableFunctionState {
-	//! Keeps the database open while the stream is read.
+	//! Keeps the database open while the stream is read. NULL before the first row is asked for.
 	shared_ptr<MeruDatabase> database;
 	ArrowBatchStream stream;
 	unique_ptr<ArrowColumns> columns;
@@ -47,22 +50,40 @@ unique_ptr<FunctionData> ReportBind(ClientContext &, TableFunctionBindInput &inp
 	auto result = make_uniq<ReportBindData>();
 	result->name_or_path = StringValue::Get(input.inputs[0]);
 	result->what = info.what;
+	auto dry_run = input.named_parameters.find(DRY_RUN);
+	if (dry_run != input.named_parameters.end()) {
+		if (dry_run->second.IsNull()) {
+			throw BinderException("%s: %s is NULL", info.function, DRY_RUN);
+		}
+		result->dry_run = BooleanValue::Get(dry_run->second);
+	}
 	return std::move(result);
 }
 
-unique_ptr<GlobalTableFunctionState> ReportInit(ClientContext &context, TableFunctionInitInput &input) {
-	auto &bind_data = input.bind_data->Cast<ReportBindData>();
-	auto state = make_uniq<ReportState>();
-	state->database = DatabaseTarget::ResolveReader(context, bind_data.name_or_path).database;
-	MeruCall([&](char **err) {
-		return meru_inspect(state->database->Get(), bind_data.what.c_str(), &state->stream.Out(), err);
-	});
-	state->columns = state->stream.Columns(context);
-	return std::move(state);
+unique_ptr<GlobalTableFunctionState> ReportInit(ClientContext &, TableFunctionInitInput &) {
+	return make_uniq<ReportState>();
+}
+
+void Open(ClientContext &context, const ReportBindData &bind_data, ReportState &state) {
+	if (bind_data.what.empty()) {
+		state.database = DatabaseTarget::Resolve(context, bind_data.name_or_path).database;
+		MeruCall([&](char **err) {
+			return meru_collect_garbage(state.database->Get(), bind_data.dry_run ? 1 : 0, &state.stream.Out(), err);
+		});
+	} else {
+		state.database = DatabaseTarget::ResolveReader(context, bind_data.name_or_path).database;
+		MeruCall([&](char **err) {
+			return meru_inspect(state.database->Get(), bind_data.what.c_str(), &state.stream.Out(), err);
+		});
+	}
+	state.columns = state.stream.Columns(context);
 }
 
 void Report(ClientContext &context, TableFunctionInput &data, DataChunk &output) {
 	auto &state = data.global_state->Cast<ReportState>();
+	if (!state.database) {
+		Open(context, data.bind_data->Cast<ReportBindData>(), state);
+	}
 	while (!state.batch || !state.batch->Next(output)) {
 		auto next = state.stream.Next();
 		if (!next) {
@@ -74,6 +95,9 @@ void Report(ClientContext &context, TableFunctionInput &data, DataChunk &output)
 
 void RegisterReport(ExtensionLoader &loader, shared_ptr<ReportInfo> info) {
 	TableFunction function(info->function, {LogicalType::VARCHAR}, Report, ReportBind, ReportInit);
+	if (info->what.empty()) {
+		function.named_parameters[DRY_RUN] = LogicalType::BOOLEAN;
+	}
 	function.function_info = std::move(info);
 	loader.RegisterFunction(function);
 }
@@ -83,23 +107,25 @@ void RegisterReport(ExtensionLoader &loader, shared_ptr<ReportInfo> info) {
 void MerutableReports::Register(ExtensionLoader &loader) {
 	auto text = LogicalType::VARCHAR;
 	auto number = LogicalType::BIGINT;
-	RegisterReport(loader, make_shared_ptr<ReportInfo>("merutable_stats", "stats",
-													   vector<string> {"name", "value", "unit"},
-													   vector<LogicalType> {text, number, text}));
-	RegisterReport(
-		loader,
-		make_shared_ptr<ReportInfo>(
-			"merutable_files", "files",
-			vector<string> {"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max", "key_min", "key_max"},
-			vector<LogicalType> {text, number, number, number, number, number, number, text, text}));
+	RegisterReport(loader,
+				   make_shared_ptr<ReportInfo>("merutable_stats", "stats", vector<string>{"name", "value", "unit"},
+											   vector<LogicalType>{text, number, text}));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
-							   "merutable_snapshots", "versions",
-							   vector<string> {"version", "committed", "job", "files", "rows", "bytes", "seq"},
-							   vector<LogicalType> {number, LogicalType::TIMESTAMP_TZ, text, number, number, number,
-													number}));
+							   "merutable_files", "files",
+							   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max",
+											  "key_min", "key_max"},
+							   vector<LogicalType>{text, number, number, number, number, number, number, text, text}));
+	RegisterReport(loader,
+				   make_shared_ptr<ReportInfo>(
+					   "merutable_snapshots", "versions",
+					   vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq"},
+					   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number}));
+	RegisterReport(loader, make_shared_ptr<ReportInfo>(
+							   "merutable_gc", "", vector<string>{"path", "bytes", "reason", "removed", "error"},
+							   vector<LogicalType>{text, number, text, LogicalType::BOOLEAN, text}));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>("merutable_options", "options",
-													   vector<string> {"name", "value", "sticks"},
-													   vector<LogicalType> {text, text, LogicalType::BOOLEAN}));
+													   vector<string>{"name", "value", "sticks"},
+													   vector<LogicalType>{text, text, LogicalType::BOOLEAN}));
 }
 
 } // namespace duckdb

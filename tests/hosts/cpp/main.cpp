@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
 	WriteCases();
 	SnapshotCases();
 	ScanCases();
+	MaintenanceCases();
 	ThreadCases();
 	ProcessCases();
 	return check_failed_cases ? 1 : 0;

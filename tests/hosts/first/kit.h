@@ -11,8 +11,7 @@
 #endif
 #include "../check.h"
 
-/* Weak, so that this client links where they are missing. */
-__attribute__((weak)) int meru_compact(MeruHandle *, char **);
+/* Weak, so that this client links where it is missing. */
 __attribute__((weak)) int meru_export_iceberg(MeruHandle *, const char *, char **);
 
 static char dir[512];

@@ -303,6 +303,35 @@ def lifetimes():
         assert db.arrow().read_all().num_rows == 40000
 
 
+def maintenance():
+    """compaction, garbage, and what there is to know"""
+    with Database("maintenance") as db:
+        for first in range(0, 2000, 400):
+            db.put_arrow(simple(first, 800))
+            LIB.meru_flush(db.h)
+        assert sum(inspect(db, "files")["deleted"]) == 1600
+        LIB.meru_compact(db.h)
+        files = inspect(db, "files")
+        assert files["rows"] == [2400] and files["deleted"] == [0] and files["key_min"] == ["0"], files
+        assert db.arrow(columns=[0]).read_all().num_rows == 2400
+        versions = inspect(db, "versions")
+        assert versions["version"] == sorted(versions["version"]) and versions["rows"][-1] == 2400, versions
+        stats = dict(zip(*[inspect(db, "stats")[name] for name in ("name", "value")]))
+        assert stats["data_files"] == 1 and stats["rows_written"] == 4000, stats
+        stream = meru.ArrowArrayStream()
+        LIB.meru_collect_garbage(db.h, 1, c.byref(stream))
+        found = pa.RecordBatchReader._import_from_c(c.addressof(stream)).read_all().to_pydict()
+        assert not any(found["removed"]) and all(os.path.exists(path) for path in found["path"]), found
+        fails("ErrInvalidArg", LIB.meru_inspect, db.h, b"nothing", c.byref(meru.ArrowArrayStream()), about="what")
+
+
+def inspect(db, what):
+    """The columns of meru_inspect() as lists."""
+    stream = meru.ArrowArrayStream()
+    LIB.meru_inspect(db.h, what.encode(), c.byref(stream))
+    return pa.RecordBatchReader._import_from_c(c.addressof(stream)).read_all().to_pydict()
+
+
 def forked():
     """a forked child"""
     with Database("forked") as db:
@@ -428,7 +457,7 @@ def random_history(seed=1, steps=400):
         LIB.meru_close_free(db.h)
 
 
-CASES = [layouts, rows, errors, batches, encodings, refusals, writes, lifetimes, forked, threads, floats,
+CASES = [layouts, rows, errors, batches, encodings, refusals, writes, lifetimes, maintenance, forked, threads, floats,
          random_history]
 
 

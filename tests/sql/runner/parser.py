@@ -6,7 +6,7 @@ Nothing is executed here. Loops keep their body unexpanded, because `${var}` is 
 import re
 from dataclasses import dataclass, field
 
-PLACEMENTS = ("memtable", "flushed", "reattached", "killed")
+PLACEMENTS = ("memtable", "flushed", "compacted", "reattached", "killed")
 
 # What `foreach` expands: the sets that DuckDB's runner knows and that mean something here.
 COLLECTIONS = {

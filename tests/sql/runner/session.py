@@ -194,25 +194,28 @@ class Session:
             return
         self.dirty = False
         if placement == "flushed":
-            self.flush()
+            self.maintain("flush")
+        elif placement == "compacted":
+            self.maintain("compact")
         elif placement == "reattached":
-            self.flush()
+            self.maintain("flush")
             self.reattach()
         elif placement == "killed":
             self.kill()
         else:
             raise ValueError(placement)
 
-    def flush(self):
+    def maintain(self, what):
+        """merutable_flush or merutable_compact for everything that the session can write to."""
         self._refresh_aliases()
         attached = set()
         for alias, (path, read_only) in self.aliases.items():
             attached.add(path)
             if not read_only:
-                self.must("", f"CALL merutable_flush({_literal(alias)})")
+                self.must("", f"CALL merutable_{what}({_literal(alias)})")
         for path in self.paths:
             if path not in attached:
-                self.must("", f"CALL merutable_flush({_literal(path)})")
+                self.must("", f"CALL merutable_{what}({_literal(path)})")
 
     def reattach(self):
         for connection, name in self.default.items():

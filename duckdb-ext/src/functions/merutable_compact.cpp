@@ -1,0 +1,113 @@
+#include "functions/merutable_functions.hpp"
+
+#include "common/arrow_batches.hpp"
+#include "duckdb/common/exception/binder_exception.hpp"
+#include "duckdb/function/table_function.hpp"
+#include "duckdb/main/client_context.hpp"
+#include "duckdb/main/extension/extension_loader.hpp"
+#include "functions/database_target.hpp"
+
+#include <chrono>
+
+namespace duckdb {
+
+namespace {
+
+struct CompactBindData : public TableFunctionData {
+	string name_or_path;
+};
+
+struct CompactState : public GlobalTableFunctionState {
+	bool done = false;
+};
+
+//! The statistics of a database by name.
+using stats_t = unordered_map<string, int64_t>;
+
+stats_t StatsOf(ClientContext &context, MeruDatabase &database) {
+	ArrowBatchStream stream;
+	MeruCall([&](char **err) { return meru_inspect(database.Get(), "stats", &stream.Out(), err); });
+	auto columns = stream.Columns(context);
+	DataChunk rows;
+	rows.Initialize(context, columns->Types());
+	stats_t result;
+	while (auto next = stream.Next()) {
+		ArrowBatch batch(context, *columns, std::move(next));
+		while (batch.Next(rows)) {
+			for (idx_t i = 0; i < rows.size(); i++) {
+				result[StringValue::Get(rows.GetValue(0, i))] = BigIntValue::Get(rows.GetValue(1, i));
+			}
+		}
+	}
+	return result;
+}
+
+unique_ptr<FunctionData> CompactBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
+									 vector<string> &names) {
+	if (input.inputs[0].IsNull()) {
+		throw BinderException("merutable_compact: the name or path is NULL");
+	}
+	names = {"database",     "path",       "files_before",  "files_after", "bytes_before", "bytes_after",
+			 "rows_dropped", "bytes_read", "bytes_written", "version",     "milliseconds"};
+	return_types = vector<LogicalType>(names.size(), LogicalType::BIGINT);
+	return_types[0] = return_types[1] = LogicalType::VARCHAR;
+	auto result = make_uniq<CompactBindData>();
+	result->name_or_path = StringValue::Get(input.inputs[0]);
+	return std::move(result);
+}
+
+unique_ptr<GlobalTableFunctionState> CompactInit(ClientContext &, TableFunctionInitInput &) {
+	return make_uniq<CompactState>();
+}
+
+int Interrupted(void *context) {
+	return static_cast<ClientContext *>(context)->interrupted ? 1 : 0;
+}
+
+void Compact(ClientContext &context, TableFunctionInput &data, DataChunk &output) {
+	auto &state = data.global_state->Cast<CompactState>();
+	if (state.done) {
+		return;
+	}
+	state.done = true;
+	auto target = DatabaseTarget::Resolve(context, data.bind_data->Cast<CompactBindData>().name_or_path);
+	auto &database = *target.database;
+	// What is in memory counts as it will lie in files.
+	MeruCall([&](char **err) { return meru_flush(database.Get(), err); });
+	auto before = StatsOf(context, database);
+	auto started = std::chrono::steady_clock::now();
+	// Without a table there is nothing to do.
+	MeruCallIfFound([&](char **err) {
+		return meru_compact_range(database.Get(), nullptr, 0, nullptr, 0, Interrupted, &context, err);
+	});
+	auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - started);
+	auto after = StatsOf(context, database);
+	// What other compactions and writers did meanwhile is counted too.
+	auto grown = [&](const char *name) {
+		return after[name] - before[name];
+	};
+	const vector<int64_t> figures = {before["data_files"],
+									 after["data_files"],
+									 before["data_bytes"],
+									 after["data_bytes"],
+									 grown("compaction_rows_read") - grown("compaction_rows_written"),
+									 grown("compaction_bytes_read"),
+									 grown("compaction_bytes_written"),
+									 after["version"],
+									 NumericCast<int64_t>(took.count())};
+	output.SetValue(0, 0, Value(target.name));
+	output.SetValue(1, 0, Value(database.Path()));
+	for (idx_t i = 0; i < figures.size(); i++) {
+		output.SetValue(i + 2, 0, Value::BIGINT(figures[i]));
+	}
+	output.SetCardinality(1);
+}
+
+} // namespace
+
+void MerutableCompact::Register(ExtensionLoader &loader) {
+	loader.RegisterFunction(
+		TableFunction("merutable_compact", {LogicalType::VARCHAR}, Compact, CompactBind, CompactInit));
+}
+
+} // namespace duckdb
