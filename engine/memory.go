@@ -13,9 +13,9 @@ import (
 //	rows that gets have read                                          1/32
 //	flushes, compactions, bulk loads, and what readers decode        15/32 and what is left, at least 24 MiB
 //
-// The last share also says how many flushes and compactions run at a time, with jobBytes reckoned for each. Memtables
-// lie outside the Go heap, so the rest of the budget is what the Go heap may have: HeapBudget adds it up over the
-// process's engines, for whoever owns the Go runtime.
+// The last share also says how many flushes and compactions run at a time, with jobBytes reckoned for each; half of it is
+// what the row buffers of a bulk load have. Memtables and those buffers lie outside the Go heap, so the rest of the budget
+// is what the Go heap may have: OnHeapBudget adds it up over the process's engines, for whoever owns the Go runtime.
 const (
 	budgetShares   = 32
 	memtableShares = 12
@@ -65,6 +65,7 @@ func (o Options) withinBudget() (Options, error) {
 	each := int(max(1, jobs/2/jobBytes))
 	setDefault(&o.FlushThreads, min(each, defaultFlushThreads))
 	setDefault(&o.CompactionThreads, min(each, defaultCompactionThreads()))
+	setDefault(&o.loadBufferBytes, int(min(max(jobs/2/loadBuffers, minMemtableBytes), int64(o.MemtableBytes), maxLoadBuffer)))
 	o.MemoryLimit = limit
 	return o, nil
 }
@@ -100,7 +101,7 @@ func (o *Options) heapBudget() int64 {
 	if o.MemoryLimit == 0 {
 		return 0
 	}
-	return max(o.MemoryLimit-o.memtablesBytes(), minJobsBytes)
+	return max(o.MemoryLimit-o.memtablesBytes()-int64(loadBuffers*o.loadBufferSize()), minJobsBytes)
 }
 
 // heap adds up the heap budgets of the process's open engines.

@@ -96,7 +96,7 @@ type Options struct {
 
 	// autoCompaction says that NoAutoCompaction was set by its name, be it to false.
 	autoCompaction bool
-	// loadBufferBytes is the size of a bulk load's row buffers, 0 for the default. Tests set it.
+	// loadBufferBytes is the size of a bulk load's row buffers, 0 for the default. The memory budget sets it, and tests.
 	loadBufferBytes int
 	// fs is the file system; nil means the operating system's. Tests set it.
 	fs vfs.FS

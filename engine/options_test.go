@@ -231,6 +231,9 @@ func TestMemoryBudget(t *testing.T) {
 			continue
 		}
 		total := o.memtablesBytes() + o.CacheBytes + o.RowCacheBytes
+		if loads := int64(3 * o.loadBufferSize()); o.loadBufferSize() < mib || total+loads > max(limit-12, limit/10*9)*mib {
+			t.Errorf("%d MiB: %d, and %d for loads", limit, total, loads)
+		}
 		if o.MemtableBytes < mib || o.MemtableBytes > 64*mib || total > (limit-24)*mib || o.heapBudget() > limit*mib {
 			t.Errorf("%d MiB: memtables %d x %d, caches %d + %d", limit, o.MaxImmutables+1, o.MemtableBytes, o.CacheBytes, o.RowCacheBytes)
 		}
@@ -277,7 +280,7 @@ func TestHeapBudget(t *testing.T) {
 	const limit = 256 << 20
 	o, err := Options{MemoryLimit: limit}.effective()
 	must(t, err)
-	one := limit - o.memtablesBytes()
+	one := limit - o.memtablesBytes() - int64(3*o.loadBufferSize())
 	a, b, c := openMem(t, vfs.NewMem(), Options{MemoryLimit: limit}), openMem(t, vfs.NewMem(), Options{MemoryLimit: limit}), openMem(t, vfs.NewMem(), Options{})
 	a2 := openMem(t, a.c.fs, Options{}) // another handle on the same engine
 	c.Free()
