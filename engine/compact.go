@@ -44,10 +44,13 @@ type compactions struct {
 	counters compactCounters
 }
 
+// compactRetryEvery is the pause of new cores; tests shorten it.
+var compactRetryEvery = time.Second
+
 func newCompactions(o *Options) *compactions {
 	m := &compactions{
 		work: make(chan struct{}, 1), manual: make(chan struct{}, 1), changed: make(chan struct{}),
-		running: map[*compactJob]struct{}{}, avoid: map[*dataFile]time.Time{}, retryEvery: time.Second,
+		running: map[*compactJob]struct{}{}, avoid: map[*dataFile]time.Time{}, retryEvery: compactRetryEvery,
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if o.CompactionRate > 0 {

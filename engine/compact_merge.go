@@ -115,7 +115,11 @@ func (ch *chain) open() error {
 	if err != nil {
 		return err
 	}
-	ch.it = reader.NewIter(sst.IterOptions{Hidden: true, Skip: ch.cur.dead, BatchRows: ch.batchRows()})
+	// Decoding ahead costs each chain two more batches.
+	const fewChains = 8
+	ch.it = reader.NewIter(sst.IterOptions{
+		Hidden: true, Skip: ch.cur.dead, BatchRows: ch.batchRows(), ReadAhead: len(ch.job.chains) <= fewChains,
+	})
 	return nil
 }
 

@@ -14,13 +14,13 @@ import (
 // drop of logs, and opens what is left. Every acknowledged change must be there, the one under way whole or not at all,
 // and the database must take writes and come back once more.
 func TestCrash(t *testing.T) {
-	total := crashRun(t, -1, nil)
+	total := crashRun(t, -1, nil, history)
 	step := 1
 	if testing.Short() {
 		step = 7
 	}
 	for at := 0; at < total; at += step {
-		crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 3)))
+		crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 3)), history)
 	}
 	t.Logf("power cut after each of %d system calls", total)
 }
@@ -44,7 +44,7 @@ func (p *progress) end() {
 }
 
 // crashRun runs the history and cuts the power after operation at; it returns how many operations there were.
-func crashRun(t *testing.T, at int, rng *rand.Rand) int {
+func crashRun(t *testing.T, at int, rng *rand.Rand, history func(*testing.T, vfs.FS, *progress)) int {
 	t.Helper()
 	mem := vfs.NewMem()
 	fs := vfs.NewCountingFS(mem)

@@ -6,12 +6,16 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
-func init() { checkCommits = true }
+func init() {
+	checkCommits = true
+	compactRetryEvery = 20 * time.Millisecond
+}
 
 // testSchema is a table with a composite key whose order is not the column order.
 func testSchema() *Schema {

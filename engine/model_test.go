@@ -9,7 +9,7 @@ import (
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
-// TestModel runs random histories against a map: puts, deletes, batches, loads, flushes, snapshots, re-opens.
+// TestModel runs random histories against a map: puts, deletes, batches, loads, flushes, compactions, snapshots, re-opens.
 func TestModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { runModel(t, seed, 150) })
@@ -20,6 +20,9 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	fs := vfs.NewMem()
 	o := Options{MemtableBytes: minMemtableBytes, Durability: Durability(seed % 3)}
+	if seed%2 == 0 {
+		o = smallLevels(o)
+	}
 	db := openMem(t, fs, o)
 	defer func() { db.Free() }()
 	m := model{}
@@ -35,10 +38,13 @@ func runModel(t *testing.T, seed uint64, steps int) {
 			writeRandom(t, db, rng, m, keys, rng.IntN(40))
 		case p < 45: // a load: more than a quarter of a memtable
 			writeRandom(t, db, rng, m, keys, 6000)
-		case p < 56:
+		case p < 57:
 			must(t, db.Flush())
-		case p < 60:
+		case p < 59:
 			must(t, db.Compact())
+		case p < 60:
+			lo := rng.Int64N(keys)
+			must(t, db.CompactRange(CompactOptions{Lower: []Value{Int(lo)}, Upper: []Value{Int(lo + 50)}}))
 		case p < 70:
 			s, err := db.Snapshot()
 			must(t, err)
