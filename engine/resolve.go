@@ -51,7 +51,7 @@ func (c *resolutionCache) of(f *dataFile) *resolution {
 	return r
 }
 
-// known returns how many of the memtable's entries were looked up in a file, and which rows they supersede.
+// known returns for how many of the memtable's entries it is known which rows of a file they supersede, and which.
 func (c *resolutionCache) known(f *dataFile) (upTo int, hits []hit) {
 	c.mu.Lock()
 	r := c.byFile[f]
@@ -61,7 +61,7 @@ func (c *resolutionCache) known(f *dataFile) (upTo int, hits []hit) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.upTo, r.hits
+	return min(r.upTo, maxHits), r.hits
 }
 
 // put notes the answer about a file that nobody asked about yet.
