@@ -25,7 +25,9 @@ func versionsOf(t testing.TB, db *DB) []int64 {
 func TestReaderPins(t *testing.T) {
 	fs := vfs.NewMem()
 	rng := rand.New(rand.NewPCG(8, 8))
-	db := openMem(t, fs, frugal)
+	o := frugal
+	o.NoAutoCompaction = true // manifests are counted
+	db := openMem(t, fs, o)
 	defer db.Free()
 	m := model{}
 	writeRandom(t, db, rng, m, 100, 60)
