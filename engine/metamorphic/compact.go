@@ -1,9 +1,11 @@
 package metamorphic
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/merutable/merutable/engine"
+	"github.com/merutable/merutable/engine/internal/manifest"
 )
 
 // compact runs the maintenance that moves rows between files and removes files.
@@ -14,7 +16,12 @@ func (r *run) compact(op Op, rng *rand.Rand) error {
 	case OpCompactRange:
 		return r.maintain(func() error { return r.db.CompactRange(compactRange(r.keys, rng)) })
 	}
-	return nil
+	report, err := r.db.CollectGarbage(op.N == 0)
+	if !r.current().hasTable && engine.CodeOf(err) == engine.CodeNotFound {
+		return nil
+	}
+	r.saw("files collected", report.Files)
+	return err
 }
 
 // compactRange makes a range of keys, sometimes an empty one.
@@ -28,18 +35,64 @@ func compactRange(keys int64, rng *rand.Rand) (o engine.CompactOptions) {
 	return o
 }
 
-// multiGet looks many keys up at once, some of them twice.
-func (r *run) multiGet(s *engine.Snapshot, want *state, n int, rng *rand.Rand) error {
-	return nil
-}
-
 // maintainOnce does one thing of what must not change any answer.
 func maintainOnce(db *engine.DB, rng *rand.Rand) error {
-	switch rng.IntN(6) {
+	switch rng.IntN(8) {
 	case 0:
 		return db.Compact()
 	case 1:
 		return db.CompactRange(compactRange(firstBlock+blockRows, rng))
+	case 2:
+		_, err := db.CollectGarbage(rng.IntN(2) == 0)
+		return err
 	}
 	return db.Flush()
+}
+
+// checkGarbage opens the database with nothing held and nothing going on, and looks for files that nobody will ever remove.
+func (r *run) checkGarbage() error {
+	r.releaseAll()
+	r.config.Options.NoAutoCompaction = true
+	if err := r.reopen(true); err != nil {
+		return err
+	}
+	if !r.current().hasTable {
+		return nil
+	}
+	if _, err := r.db.CollectGarbage(false); err != nil {
+		return err
+	}
+	store := manifest.NewFSStore(r.disk.mem, dir)
+	versions, err := store.Versions()
+	if err != nil {
+		return err
+	}
+	if most := r.config.Options.RetainVersions; most > 0 && !r.config.survivesGarbage() && len(versions) > most+1 {
+		return fmt.Errorf("manifests %v are kept, more than %d", versions, most+1)
+	}
+	named := map[string]bool{}
+	for _, v := range versions {
+		m, err := store.At(v)
+		if err != nil {
+			return err
+		}
+		for _, f := range m.Files {
+			named[dir+"/"+f.Path], named[dir+"/"+f.DVPath] = true, true
+		}
+	}
+	files, err := r.disk.dataFiles()
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !named[f] {
+			return fmt.Errorf("no manifest of %v names %s, but it is still there", versions, f)
+		}
+		delete(named, f)
+	}
+	delete(named, dir+"/")
+	for f := range named {
+		return fmt.Errorf("a manifest of %v names %s, which is not there", versions, f)
+	}
+	return nil
 }

@@ -57,9 +57,7 @@ func RunConcurrent(seed uint64, config Config, transfers, rounds int) error {
 	for i := range 2 {
 		c.spawn(&watch, func() error { return c.watch(c.db, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
 	}
-	if config.survivesGarbage() {
-		c.spawn(&watch, c.watchFromOutside)
-	}
+	c.spawn(&watch, c.watchFromOutside)
 	c.spawn(&watch, c.holdOne)
 	c.spawn(&watch, func() error { return c.maintain(rand.New(rand.NewPCG(seed, 200))) })
 	work.Wait()

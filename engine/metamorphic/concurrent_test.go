@@ -7,9 +7,9 @@ func TestConcurrent(t *testing.T) {
 	if *replay != "" {
 		t.Skip("a history is asked for")
 	}
-	transfers, rounds := 150, 8
+	transfers, rounds := 60, 5
 	if testing.Short() {
-		transfers, rounds = 30, 3
+		transfers, rounds = 20, 3
 	}
 	for _, c := range Configs() {
 		t.Run(c.Name, func(t *testing.T) {

@@ -91,5 +91,5 @@ func RandomConfig(seed uint64) Config {
 	return Config{Name: fmt.Sprintf("random-%d", seed), Options: o}
 }
 
-// survivesGarbage says whether a reader in another process may rely on its files.
+// survivesGarbage says whether files stay for a while after nobody is known to need them.
 func (c Config) survivesGarbage() bool { return c.Options.GCGrace >= 0 }

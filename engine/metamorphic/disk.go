@@ -2,10 +2,10 @@ package metamorphic
 
 import (
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"syscall"
 
+	"github.com/merutable/merutable/engine"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -123,10 +123,13 @@ func (d *disk) trouble() (full, syncFailed bool) {
 	return d.full > 0, d.syncFailed
 }
 
-// dataFiles lists the Parquet and Puffin files below the database directory.
+// dataFiles lists everything below the data directory of the database.
 func (d *disk) dataFiles() ([]string, error) {
 	var out []string
 	levels, err := d.mem.List(dir + "/data")
+	if engine.CodeOf(err) == engine.CodeNotFound {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,9 +139,7 @@ func (d *disk) dataFiles() ([]string, error) {
 			return nil, err
 		}
 		for _, n := range names {
-			if strings.HasSuffix(n, ".parquet") || strings.HasSuffix(n, ".puffin") {
-				out = append(out, dir+"/data/"+level+"/"+n)
-			}
+			out = append(out, dir+"/data/"+level+"/"+n)
 		}
 	}
 	return out, nil

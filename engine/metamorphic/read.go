@@ -65,6 +65,44 @@ func checkGet(s *engine.Snapshot, want *state, id int64) error {
 	return checkRow(cols, 0, allColumns, id, payload)
 }
 
+// multiGet looks many keys up at once, some of them twice.
+func (r *run) multiGet(s *engine.Snapshot, want *state, n int, rng *rand.Rand) error {
+	ids := make([]int64, n)
+	keys := make([][]engine.Value, n)
+	for i := range ids {
+		ids[i] = rng.Int64N(r.keys + 1)
+		keys[i] = keyOf(ids[i])
+	}
+	rows, found, err := s.MultiGet(keys)
+	if err != nil {
+		return err
+	}
+	if len(found) != n {
+		return fmt.Errorf("multi-get of %d keys: %d answers", n, len(found))
+	}
+	at := 0
+	for i, id := range ids {
+		payload, there := want.get(id)
+		if found[i] != there {
+			return fmt.Errorf("multi-get of key %d: found is %v, not %v", id, found[i], there)
+		}
+		if !there {
+			continue
+		}
+		if at == rows.N {
+			return fmt.Errorf("multi-get of key %d: it has only %d rows", id, rows.N)
+		}
+		if err := checkRow(rows, at, allColumns, id, payload); err != nil {
+			return fmt.Errorf("multi-get: %w", err)
+		}
+		at++
+	}
+	if at != rows.N {
+		return fmt.Errorf("multi-get: %d rows instead of %d", rows.N, at)
+	}
+	return nil
+}
+
 // scan reads a random range in a random way.
 func (r *run) scan(s *engine.Snapshot, want *state, rng *rand.Rand) error {
 	lo, hi := rng.Int64N(r.keys+2)-1, rng.Int64N(r.keys+2)-1
@@ -78,6 +116,7 @@ func (r *run) scan(s *engine.Snapshot, want *state, rng *rand.Rand) error {
 	if rng.IntN(4) > 0 {
 		o.Upper = keyOf(hi)[:1+rng.IntN(2)]
 	}
+	o.Reverse = rng.IntN(2) == 0
 	if rng.IntN(3) == 0 {
 		o.Limit = 1 + rng.Int64N(r.keys)
 	}
@@ -99,6 +138,9 @@ func (r *run) scan(s *engine.Snapshot, want *state, rng *rand.Rand) error {
 		if !below && !above {
 			ids = append(ids, id)
 		}
+	}
+	if o.Reverse {
+		slices.Reverse(ids)
 	}
 	if o.Limit > 0 {
 		ids = ids[:min(int64(len(ids)), o.Limit)]

@@ -11,9 +11,6 @@ import (
 // reader works with read-only handles that share nothing with the writer but the disk. A reader shows the state of its
 // last refresh, until the next one.
 func (r *run) reader(kind Kind, rng *rand.Rand) error {
-	if !r.config.survivesGarbage() {
-		return nil // its files may go at any moment
-	}
 	const most = 3
 	if kind == OpReaderOpen {
 		if len(r.readers) == most {

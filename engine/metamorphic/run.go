@@ -80,6 +80,9 @@ func runHooked(h History, hk hooks) (err error) {
 			return fmt.Errorf("operation %d, %s: %w", i, op, err)
 		}
 	}
+	if err := r.checkGarbage(); err != nil {
+		return fmt.Errorf("afterwards: %w", err)
+	}
 	return nil
 }
 

@@ -32,11 +32,17 @@ func (r *run) walk(op Op, rng *rand.Rand) error {
 		return err
 	}
 	defer s.Close()
-	it, err := s.Scan(engine.ScanOptions{BatchRows: op.N})
+	reverse := rng.IntN(2) == 0
+	it, err := s.Scan(engine.ScanOptions{BatchRows: op.N, Reverse: reverse})
 	if err != nil {
 		return err
 	}
-	r.walks = append(r.walks, &walk{it, r.current(), r.current().live()})
+	ids := r.current().live()
+	if reverse {
+		ids = slices.Clone(ids)
+		slices.Reverse(ids)
+	}
+	r.walks = append(r.walks, &walk{it, r.current(), ids})
 	return nil
 }
 
