@@ -150,8 +150,10 @@ func addNumbers(r *report, d *json.Decoder, path string) error {
 // unitOf tells the unit from a statistic's name.
 func unitOf(name string) string {
 	switch {
-	case strings.Contains(name, "bytes"), strings.HasSuffix(name, "_capacity"), strings.HasSuffix(name, "memory_limit"):
+	case strings.Contains(name, "bytes"), strings.HasSuffix(name, "_capacity"):
 		return "bytes"
+	case strings.HasSuffix(name, "_ms"):
+		return "milliseconds"
 	case strings.Contains(name, "nanos"):
 		return "nanoseconds"
 	}

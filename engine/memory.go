@@ -104,6 +104,23 @@ func (o *Options) heapBudget() int64 {
 	return max(o.MemoryLimit-o.memtablesBytes()-int64(loadBuffers*o.loadBufferSize()), minJobsBytes)
 }
 
+// MemoryStats are gauges of what an engine holds in memory, besides its caches.
+type MemoryStats struct {
+	MemoryLimit    int64 `json:"memory_limit_bytes"` // the budget; 0: none
+	MemtablesBytes int64 `json:"memtables_bytes"`    // in the active memtable and those that wait for their flush
+}
+
+// memoryStats runs under c.mu.
+func (c *core) memoryStats() MemoryStats {
+	s := MemoryStats{MemoryLimit: c.opts.MemoryLimit}
+	if c.state != nil {
+		for _, e := range c.state.mems {
+			s.MemtablesBytes += int64(e.mt.Bytes())
+		}
+	}
+	return s
+}
+
 // heap adds up the heap budgets of the process's open engines.
 var heap = new(heapBudgets)
 

@@ -41,6 +41,7 @@ type Stats struct {
 	CompactionStats
 	WriteStallStats
 	GarbageStats
+	MemoryStats
 }
 
 // Stats returns the engine's counters and gauges.
@@ -62,6 +63,7 @@ func (db *DB) Stats() Stats {
 	defer c.mu.Unlock()
 	st.Seq = c.visible
 	st.CompactionStats = c.compactionStats()
+	st.MemoryStats = c.memoryStats()
 	if c.state == nil {
 		return st
 	}
