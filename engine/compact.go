@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -40,6 +41,7 @@ type compactions struct {
 	failures int
 	// retryEvery is the pause after the first failure.
 	retryEvery time.Duration
+	lastErr    atomic.Pointer[error] // how the last job that failed did
 
 	counters compactCounters
 }
@@ -198,18 +200,42 @@ func (c *core) finishJob(j *compactJob, err error, auto bool) {
 	case err == nil:
 		m.failures = 0
 	default:
-		m.counters.errors.Add(1)
 		m.fail(j, err)
+		m.counters.errors.Add(1)
 	}
 	m.notify()
 	m.mu.Unlock()
 	j.pin.unref()
 	c.kickCompaction()
+	if err != nil {
+		c.mu.Lock()
+		c.flushDone.Broadcast() // a writer that stopped may have to fail
+		c.mu.Unlock()
+	}
+}
+
+// retryNow ends the pause after a failure, for a writer that waits at a hard limit. It returns how many jobs have failed.
+func (m *compactions) retryNow() (failures int64) {
+	m.mu.Lock()
+	m.retryAt = time.Time{}
+	clear(m.avoid)
+	failures = m.counters.errors.Load()
+	m.mu.Unlock()
+	return failures
+}
+
+// failedSince returns how the last job failed, if more than so many have, and none is under way that could help.
+func (m *compactions) failedSince(failures int64) error {
+	if err := m.lastErr.Load(); err != nil && m.counters.errors.Load() > failures && m.counters.running.Load() == 0 {
+		return *err
+	}
+	return nil
 }
 
 func (m *compactions) fail(j *compactJob, err error) {
 	const longest = 64
 	now := time.Now()
+	m.lastErr.Store(&err)
 	m.failures++
 	pause := min(m.retryEvery<<min(m.failures-1, 10), longest*m.retryEvery)
 	m.retryAt = now.Add(pause)

@@ -132,6 +132,7 @@ func (c *core) commitGroup(group []*commitRequest) {
 // it is rewound, and writing may be tried again. After a failed sync the core takes no more writes: what reached the disk
 // is known only after a re-open.
 func (c *core) writeGroup(group []*commitRequest) error {
+	before := c.log.Size()
 	last, size, err := c.appendGroup(group)
 	if err != nil {
 		return err
@@ -146,6 +147,9 @@ func (c *core) writeGroup(group []*commitRequest) error {
 		return nil
 	})
 	err = c.syncBeside(rows, insert)
+	if err != nil {
+		c.log.TakeBack(before)
+	}
 	// Rows that are in the memtable but not durable are not published, and a core that failed flushes no more.
 	if e := insert(); err == nil {
 		err = e

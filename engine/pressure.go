@@ -191,9 +191,11 @@ func (c *core) mustStop() bool {
 	return c.hardLimit() != stallNone
 }
 
-// waitForRoom stops writers while a hard limit is reached. Where flushes fail it returns their error: waiting would not
-// end before space comes back, and a write that fails can be made again.
+// waitForRoom stops writers while a hard limit is reached. Where what could take them below it fails, it returns that
+// error: waiting would not end before space comes back, and a write that fails can be made again.
 func (c *core) waitForRoom() error {
+	failures := c.compactions.retryNow()
+	c.kickCompaction()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	why := c.hardLimit()
@@ -205,6 +207,11 @@ func (c *core) waitForRoom() error {
 	for ; why != stallNone; why = c.hardLimit() {
 		if err := c.flushStopped(attempt); err != nil {
 			return base.Wrapf(base.CodeOf(err), err, "%d memtables wait for their flush", c.immutables())
+		}
+		if why != stallImmutables {
+			if err := c.compactions.failedSince(failures); err != nil {
+				return base.Wrapf(base.CodeOf(err), err, "writes wait for a compaction")
+			}
 		}
 		c.flushDone.Wait()
 	}

@@ -240,6 +240,18 @@ func (w *Writer) Rewind(size int64) error {
 	return nil
 }
 
+// TakeBack is for after a failed Sync: it removes, as far as the file system still does what it is told, the records that
+// were appended since Size returned size, for they were not acknowledged. The writer stays unusable.
+func (w *Writer) TakeBack(size int64) {
+	w.syncMu.Lock()
+	defer w.syncMu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.final && !w.closed && size >= max(w.synced, HeaderBytes) {
+		_ = w.fs.Truncate(w.path, size) // the failed sync is what is reported
+	}
+}
+
 func (w *Writer) rewind(size int64) error {
 	if err := w.f.Close(); err != nil {
 		return err
