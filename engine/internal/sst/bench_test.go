@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/row"
@@ -85,19 +87,47 @@ func (s *replay) Op() base.Op   { return base.OpPut }
 func (s *replay) Value() []byte { return s.values[s.at] }
 func (s *replay) Err() error    { return nil }
 
+// cpuTime is what the process has used of all processors.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func BenchmarkWrite(b *testing.B) {
-	const n = 300_000
-	for level := 0; level < 2; level++ {
-		b.Run(fmt.Sprintf("L%d", level), func(b *testing.B) {
-			src := newReplay(n, 3)
-			b.ResetTimer()
-			for i := 0; i < b.N; i++ {
-				src.at = -1
-				info, err := Write(vfs.OS, b.TempDir()+"/f.parquet", WriterOptions{Schema: benchSchema(), Level: level}, src)
-				must(b, err)
-				b.ReportMetric(float64(info.Size)/n, "B/row")
+	const n = 1_000_000
+	src := newReplay(n, 3)
+	for level := range 2 {
+		path := b.TempDir() + "/f.parquet"
+		measure := func(name string, write func(o WriterOptions) (FileInfo, error)) {
+			b.Run(fmt.Sprintf("L%d/%s", level, name), func(b *testing.B) {
+				cpu := cpuTime(b)
+				for range b.N {
+					info, err := write(WriterOptions{Schema: benchSchema(), Level: level})
+					must(b, err)
+					b.ReportMetric(float64(info.Size)/n, "B/row")
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
+				b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(b.N)/n, "cpu-ns/row")
+			})
+		}
+		measure("records", func(o WriterOptions) (FileInfo, error) {
+			src.at = -1
+			return Write(vfs.OS, path, o, src)
+		})
+		info, err := vfs.OS.Stat(path)
+		must(b, err)
+		r, err := Open(vfs.OS, path, info.Size, benchSchema(), nil)
+		must(b, err)
+		rows := readRows(b, r)
+		must(b, r.Close())
+		measure("columns", func(o WriterOptions) (FileInfo, error) {
+			w, err := NewWriter(vfs.OS, path, o)
+			must(b, err)
+			for at := 0; at < n; at += 8192 {
+				must(b, w.Append(rows, at, min(at+8192, n)))
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
+			return w.Finish()
 		})
 	}
 }
@@ -167,35 +197,47 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkFindMany(b *testing.B) {
-	r := benchReader(b, 1, nil)
-	for _, n := range []int{1000, 30_000, 300_000} {
-		for _, off := range []int{0, 1} {
-			b.Run(fmt.Sprintf("keys=%d/absent=%d", n, off), func(b *testing.B) {
-				for i := 0; i < b.N; i++ {
-					at, hits := 0, 0
-					err := r.FindMany(func() ([]byte, bool) {
-						if at == n {
-							return nil, false
+	for _, cache := range []int64{0, 256 << 20} {
+		r := benchReader(b, 1, NewCache(cache))
+		for _, n := range []int{1000, 10_000, 300_000} {
+			for _, off := range []int{0, 1} {
+				b.Run(fmt.Sprintf("cache=%dM/keys=%d/absent=%d", cache>>20, n, off), func(b *testing.B) {
+					pages, cpu := r.Stats().PagesRead, cpuTime(b)
+					for range b.N {
+						at, hits := 0, 0
+						err := r.FindMany(func() ([]byte, bool) {
+							if at == n {
+								return nil, false
+							}
+							at++
+							return benchKey((at-1)*(1_000_000/n)*3 + off), true
+						}, func(int, int64) error { hits++; return nil })
+						if err != nil || (hits == n) != (off == 0) {
+							b.Fatal(hits, err)
 						}
-						at++
-						return benchKey((at-1)*(1_000_000/n)*3 + off), true
-					}, func(int, int64) error { hits++; return nil })
-					if err != nil || (hits == n) != (off == 0) {
-						b.Fatal(hits, err)
 					}
-				}
-			})
+					b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(b.N)/float64(n), "cpu-ns/key")
+					b.ReportMetric(float64(r.Stats().PagesRead-pages)/float64(b.N), "pages")
+				})
+			}
 		}
 	}
 }
 
 func BenchmarkIter(b *testing.B) {
-	for level := 0; level < 2; level++ {
+	for level := range 2 {
 		r := benchReader(b, level, nil)
-		for _, proj := range [][]int{{0}, {0, 2}, nil} {
-			b.Run(fmt.Sprintf("L%d/columns=%v", level, proj), func(b *testing.B) {
-				for i := 0; i < b.N; i++ {
-					it := r.NewIter(IterOptions{Projection: proj})
+		for name, o := range map[string]IterOptions{
+			"key":     {Projection: []int{0}},
+			"numbers": {Projection: []int{0, 2}},
+			"all":     {Hidden: true},
+			"ahead":   {Hidden: true, ReadAhead: true},
+			"reverse": {Hidden: true, Reverse: true},
+		} {
+			b.Run(fmt.Sprintf("L%d/%s", level, name), func(b *testing.B) {
+				cpu := cpuTime(b)
+				for range b.N {
+					it := r.NewIter(o)
 					rows := 0
 					for {
 						c, _, err := it.Next()
@@ -211,6 +253,7 @@ func BenchmarkIter(b *testing.B) {
 					}
 				}
 				b.ReportMetric(float64(b.N)*1e6/b.Elapsed().Seconds()/1e6, "Mrows/s")
+				b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(b.N)/1e6, "cpu-ns/row")
 			})
 		}
 	}
