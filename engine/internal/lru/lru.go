@@ -76,26 +76,33 @@ func (c *Cache[K, V]) shard(k K) *shard[K, V] { return &c.shards[c.hash(k)>>shar
 
 // Get returns what is cached under a key and counts the lookup.
 func (c *Cache[K, V]) Get(k K) (V, bool) {
-	var none V
+	v, ok := c.Use(k)
+	switch {
+	case ok:
+		c.hits.Add(1)
+	case c.Enabled():
+		c.misses.Add(1)
+	}
+	return v, ok
+}
+
+// Use is Get without counting.
+func (c *Cache[K, V]) Use(k K) (v V, ok bool) {
 	if !c.Enabled() {
-		return none, false
+		return v, false
 	}
 	s := c.shard(k)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	e := s.entries[k]
 	if e == nil {
-		s.mu.Unlock()
-		c.misses.Add(1)
-		return none, false
+		return v, false
 	}
 	if s.root.next != e {
 		e.unlink()
 		e.linkBehind(&s.root)
 	}
-	v := e.value
-	s.mu.Unlock()
-	c.hits.Add(1)
-	return v, true
+	return e.value, true
 }
 
 // Stale takes the last hit back: the value that Get returned was of no use to its caller.
@@ -104,10 +111,11 @@ func (c *Cache[K, V]) Stale() {
 	c.misses.Add(1)
 }
 
-// Put caches a value of about size bytes in place of what was there. What is larger than a shard's part is not kept.
-func (c *Cache[K, V]) Put(k K, v V, size int) {
+// Put caches a value of about size bytes in place of what was there. What is larger than a shard's part is not kept, which
+// Put then says.
+func (c *Cache[K, V]) Put(k K, v V, size int) (kept bool) {
 	if c == nil || int64(size)+EntryOverhead > c.capacity/shards {
-		return
+		return false
 	}
 	s := c.shard(k)
 	s.mu.Lock()
@@ -122,6 +130,7 @@ func (c *Cache[K, V]) Put(k K, v V, size int) {
 	for s.bytes > c.capacity/shards {
 		s.drop(s.root.prev)
 	}
+	return true
 }
 
 // Forget drops every entry whose key fn says yes to.

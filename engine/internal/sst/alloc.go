@@ -17,6 +17,7 @@ import (
 type readAllocator struct {
 	path  string
 	limit int
+	exact bool // memory that is kept for long: no more than asked for, and not reused
 }
 
 // Buffers of 2^minClass to 2^maxClass bytes are reused.
@@ -36,7 +37,7 @@ func (a *readAllocator) Allocate(n int) []byte {
 		panic(base.Errorf(base.CodeCorruption, "%s: a buffer of %d bytes is wanted, the limit is %d", a.path, n, a.limit))
 	}
 	c := class(n)
-	if n == 0 || c > maxClass {
+	if n == 0 || c > maxClass || a.exact {
 		return memory.DefaultAllocator.Allocate(n)
 	}
 	if b, ok := bufferPools[c].Get().(*[]byte); ok {

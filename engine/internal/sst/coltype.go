@@ -116,6 +116,16 @@ func newColType(col *base.Column) *colType {
 	return c
 }
 
+// columnTypes returns the types of the schema's columns, then those of the hidden ones.
+func columnTypes(s *base.Schema) []*colType {
+	types := make([]*colType, 0, len(s.Columns)+2)
+	for i := range s.Columns {
+		types = append(types, newColType(&s.Columns[i]))
+	}
+	seq, op := hiddenTypes()
+	return append(types, seq, op)
+}
+
 func (c *colType) decimal() {
 	c.logical = schema.NewDecimalLogicalType(int32(c.typ.Precision), int32(c.typ.Scale))
 	switch c.width = c.size; c.size {

@@ -59,14 +59,11 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 func (w *encoder) init(f vfs.File) {
 	w.sink.w = bufio.NewWriterSize(f, 256<<10)
 	n := len(w.o.Schema.Columns)
-	w.types = make([]*colType, n, n+2)
+	w.types = columnTypes(w.o.Schema)
 	w.nan, w.isKey, w.plans = make([]bool, n), make([]bool, n), make([]plan, n)
-	for i := range w.types {
-		w.types[i] = newColType(&w.o.Schema.Columns[i])
+	for i := range w.isKey {
 		w.isKey[i] = w.o.Schema.IsKey(i)
 	}
-	seq, op := hiddenTypes()
-	w.types = append(w.types, seq, op)
 }
 
 // size returns what the row groups written so far take in the file, with their part of the tail as far as that is large.
@@ -115,7 +112,7 @@ func (w *encoder) properties() []parquet.WriterProperty {
 		parquet.WithDataPageSize(1 << 40), parquet.WithBatchSize(1 << 30),
 		parquet.WithDictionaryDefault(false), parquet.WithDictionaryPageSizeLimit(maxDictionaryBytes),
 		parquet.WithPageIndexEnabled(true), parquet.WithStats(true), parquet.WithMaxStatsSize(maxBoundBytes),
-		parquet.WithBloomFilterFPP(bloomFPP), parquet.WithMaxBloomFilterBytes(16 << 20),
+		parquet.WithBloomFilterFPP(bloomFPP), parquet.WithMaxBloomFilterBytes(maxBloomBytes),
 	}
 	for i, t := range w.types {
 		if !t.bounds {

@@ -13,12 +13,16 @@ import (
 )
 
 // pageRows returns the first rows, in the row group, of the data pages of a file column.
-func (r *Reader) pageRows(g, ordinal int) ([]int64, error) {
-	slot := &r.groups[g].columns[ordinal].pages
+func (r *Reader) pageRows(g, ordinal int) ([]uint32, error) {
+	slot := &r.groups[g].pages[ordinal]
 	if p := slot.Load(); p != nil {
 		return *p, nil
 	}
-	idx, err := r.point.GetPageIndexReader().RowGroup(g)
+	lib, err := r.library()
+	if err != nil {
+		return nil, err
+	}
+	idx, err := lib.point.GetPageIndexReader().RowGroup(g)
 	if err != nil {
 		return nil, err
 	}
@@ -33,13 +37,15 @@ func (r *Reader) pageRows(g, ordinal int) ([]int64, error) {
 		return nil, base.Errorf(base.CodeCorruption, "row group %d, column %d: no offset index", g, ordinal)
 	}
 	locations := oi.GetPageLocations()
-	rows := make([]int64, len(locations))
+	rows := make([]uint32, len(locations))
+	last := int64(-1)
 	for i, l := range locations {
-		rows[i] = l.FirstRowIndex
-		if l.FirstRowIndex >= r.groups[g].rows || i == 0 && l.FirstRowIndex != 0 || i > 0 && l.FirstRowIndex <= rows[i-1] {
+		if l.FirstRowIndex >= r.groups[g].rows || i == 0 && l.FirstRowIndex != 0 || l.FirstRowIndex <= last {
 			return nil, base.Errorf(base.CodeCorruption, "row group %d, column %d: page %d starts with row %d of %d", g, ordinal, i,
 				l.FirstRowIndex, r.groups[g].rows)
 		}
+		last = l.FirstRowIndex
+		rows[i] = uint32(last)
 	}
 	if len(rows) == 0 {
 		return nil, base.Errorf(base.CodeCorruption, "row group %d, column %d: the offset index is empty", g, ordinal)
@@ -74,28 +80,32 @@ func (r *Reader) cachedPage(column int, pos int64) (p *page, cached bool, err er
 	if err != nil {
 		return nil, false, err
 	}
-	i := sort.Search(len(starts), func(i int) bool { return starts[i] > pos-group.first }) - 1
-	key := cacheKey{reader: r.id, kind: cachedPage, column: uint32(column), at: uint64(group.first + starts[i])}
+	i := sort.Search(len(starts), func(i int) bool { return int64(starts[i]) > pos-group.first }) - 1
+	start, end := int64(starts[i]), group.rows
+	key := cacheKey{reader: r.id, kind: cachedPage, column: uint32(column), at: uint64(group.first + start)}
 	if v, ok := r.cache.get(key); ok {
 		return v.(*page), true, nil
 	}
-	end := group.rows
 	if i+1 < len(starts) {
-		end = starts[i+1]
+		end = int64(starts[i+1])
 	}
-	if p, err = r.readPage(c, group, starts[i], end); err == nil {
+	if p, err = r.readPage(c, g, start, end); err == nil {
 		r.cache.put(key, p, p.bytes())
 	}
 	return p, false, err
 }
 
 // readPage decodes the page of a column that holds the rows of a row group from start to end-1.
-func (r *Reader) readPage(c *fileColumn, group *rowGroup, start, end int64) (p *page, err error) {
-	p = &page{first: group.first + start, rows: int(end - start), col: newColumn(c.typ)}
-	waiting := &group.columns[c.ordinal].readers
+func (r *Reader) readPage(c *fileColumn, g int, start, end int64) (p *page, err error) {
+	p = &page{first: r.groups[g].first + start, rows: int(end - start), col: newColumn(c.typ)}
+	lib, err := r.library()
+	if err != nil {
+		return nil, err
+	}
+	waiting := &lib.groups[g].waiting[c.ordinal]
 	cr, ok := waiting.Get().(file.ColumnChunkReader)
 	if !ok {
-		if cr, err = group.point.Column(c.ordinal); err != nil {
+		if cr, err = lib.groups[g].Column(c.ordinal); err != nil {
 			return nil, err
 		}
 	}
@@ -345,7 +355,11 @@ func (r *Reader) bloom(g int, c *fileColumn) (metadata.BloomFilter, error) {
 	if v, ok := r.cache.get(key); ok {
 		return v.(metadata.BloomFilter), nil
 	}
-	rg, err := r.blooms.RowGroup(g)
+	lib, err := r.library()
+	if err != nil {
+		return nil, err
+	}
+	rg, err := lib.blooms.RowGroup(g)
 	if err != nil {
 		return nil, err
 	}

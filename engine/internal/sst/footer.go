@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/merutable/merutable/engine/internal/base"
-	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
 // Behind the last row group a file has its tail: bloom filters, page index, footer, the footer's length and a magic
@@ -69,7 +68,7 @@ func footerOf(tail []byte) ([]byte, error) {
 }
 
 // readFooterBytes reads the footer of a file of size bytes and checks its sum. The other sum is returned.
-func readFooterBytes(f vfs.File, size int64) (footer []byte, before uint32, err error) {
+func readFooterBytes(f io.ReaderAt, size int64) (footer []byte, before uint32, err error) {
 	tail, err := readEnd(f, size, min(size, tailReadBytes))
 	if err != nil {
 		return nil, 0, err
@@ -103,7 +102,7 @@ func readFooterBytes(f vfs.File, size int64) (footer []byte, before uint32, err 
 }
 
 // readEnd reads the last n bytes of a file.
-func readEnd(f vfs.File, size, n int64) ([]byte, error) {
+func readEnd(f io.ReaderAt, size, n int64) ([]byte, error) {
 	b := make([]byte, n)
 	if got, err := f.ReadAt(b, size-n); int64(got) < n {
 		if err == nil {

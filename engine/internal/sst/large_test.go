@@ -114,7 +114,7 @@ func TestArrowReader(t *testing.T) {
 	s := ssttest.MakeSchema(types, true, 0)
 	rows := makeRows(t, s, 2500, 5, 0)
 	r, _, _ := writeFile(t, small(s, 1), rows, nil)
-	fr, err := pqarrow.NewFileReader(r.scan, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	fr, err := pqarrow.NewFileReader(parquetReader(t, r), pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
 	must(t, err)
 	tbl, err := fr.ReadTable(t.Context())
 	must(t, err)

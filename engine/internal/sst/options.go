@@ -29,7 +29,8 @@ const (
 	// a cut bound for a value of the column is silently wrong.
 	maxBoundBytes = 256
 	// bloomFPP makes filters of 8.5 bits a key for a full row group, the closest power of two.
-	bloomFPP = 0.02
+	bloomFPP      = 0.02
+	maxBloomBytes = 16 << 20
 	// bloomBits is about how many bits a key takes in a filter, for estimates.
 	bloomBits = 10
 )

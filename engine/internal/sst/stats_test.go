@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -60,14 +61,22 @@ func pageBytes(c *colType, v base.Value) []byte {
 	return le.AppendUint64(nil, v.Lo)
 }
 
+// parquetReader is the library's, with all that the footer holds.
+func parquetReader(t *testing.T, r *Reader) *file.Reader {
+	pq, err := file.NewParquetReader(r.newSource())
+	must(t, err)
+	return pq
+}
+
 // checkStatistics recomputes the bounds and NULL counts of every chunk and of every page.
 func checkStatistics(t *testing.T, r *Reader, rows []testRow) {
 	t.Helper()
-	meta := r.point.MetaData()
+	pq := parquetReader(t, r)
+	meta := pq.MetaData()
 	first := 0
 	for g := 0; g < meta.NumRowGroups(); g++ {
 		rg := meta.RowGroup(g)
-		idx, err := r.point.GetPageIndexReader().RowGroup(g)
+		idx, err := pq.GetPageIndexReader().RowGroup(g)
 		must(t, err)
 		group := rows[first : first+int(rg.NumRows())]
 		for i := range r.schema.Columns {
@@ -220,8 +229,9 @@ func TestNaNInOneRowGroup(t *testing.T) {
 	if !slices.Equal(info.NaNColumns, []int{1}) {
 		t.Fatalf("NaN in columns %v", info.NaNColumns)
 	}
+	pq := parquetReader(t, r)
 	for g, want := range []bool{true, false, true} {
-		chunk, err := r.point.MetaData().RowGroup(g).ColumnChunk(1)
+		chunk, err := pq.MetaData().RowGroup(g).ColumnChunk(1)
 		must(t, err)
 		if st, err := chunk.Statistics(); err != nil || st.HasMinMax() != want {
 			t.Fatalf("row group %d has bounds: %v", g, !want)

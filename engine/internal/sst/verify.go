@@ -63,11 +63,11 @@ func (r *Reader) Verify() error {
 }
 
 func (r *Reader) verifySums() error {
-	stored := r.point.MetaData().KeyValueMetadata().FindValue(checksumsKey)
-	if stored == nil {
-		return base.Errorf(base.CodeCorruption, "the footer has no checksums")
+	stored, err := r.keyValue(checksumsKey)
+	if err != nil {
+		return err
 	}
-	sums, err := parseChecksums(*stored, len(r.groups), r.size)
+	sums, err := parseChecksums(stored, len(r.groups), r.size)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (r *Reader) verifyPageIndex() error {
 				return err
 			}
 			for _, s := range starts {
-				if _, err := r.page(c, r.groups[g].first+s); err != nil {
+				if _, err := r.page(c, r.groups[g].first+int64(s)); err != nil {
 					return err
 				}
 			}

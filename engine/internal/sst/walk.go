@@ -18,6 +18,7 @@ type walker struct {
 	high    int64
 	started bool
 
+	lib     *library // while readers are open
 	group   int
 	readers []file.ColumnChunkReader // of the open row group; nil for columns that the file does not have
 	at      int64                    // the row at which these stand
@@ -82,7 +83,7 @@ func (w *walker) closeReaders() {
 			w.readers[i] = nil
 		}
 	}
-	w.group = -1
+	w.lib, w.group = nil, -1
 }
 
 // setBounds turns the key bounds into rows.
@@ -162,8 +163,12 @@ func (w *walker) openGroup(next int64) error {
 		}
 		w.closeReaders()
 	}
+	var err error
+	if w.lib, err = w.r.library(); err != nil {
+		return err
+	}
 	w.group = w.r.group(next)
-	group := w.r.scan.RowGroup(w.group)
+	group := w.lib.scan.RowGroup(w.group)
 	w.at = w.r.groups[w.group].first
 	bytes := int64(0)
 	for i, c := range w.columns {
