@@ -122,8 +122,14 @@ type process struct {
 
 func startProcess(t *testing.T, role, dir string, seed uint64) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestProcesses$"), lines: make(chan string)}
-	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s:%d", roleVar, role, seed), dirVar+"="+dir)
+	return startChild(t, "TestProcesses", fmt.Sprintf("%s=%s:%d", roleVar, role, seed), dirVar+"="+dir)
+}
+
+// startChild runs a test in a process of its own.
+func startChild(t *testing.T, test string, env ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^"+test+"$"), lines: make(chan string)}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	must(t, err)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -254,4 +255,58 @@ func TestDirectoryVanishes(t *testing.T) {
 	if db.HasTable() {
 		t.Error("the table came back")
 	}
+}
+
+// TestOpenAndClose opens and closes writers and readers many times: no goroutine and no descriptor stays.
+func TestOpenAndClose(t *testing.T) {
+	rounds := 150
+	if testing.Short() {
+		rounds = 30
+	}
+	dir := t.TempDir()
+	round := func(id int64) {
+		db, err := Open(dir, frugal)
+		must(t, err)
+		if !db.HasTable() {
+			must(t, db.CreateTable(testSchema()))
+		}
+		_, err = db.Put(testRow(id%10, id))
+		must(t, err)
+		s, err := db.Snapshot()
+		must(t, err)
+		if id%2 == 0 {
+			must(t, db.Close())
+		}
+		db.Free()
+		reader, err := Open(dir, Options{ReadOnly: true})
+		must(t, err)
+		_, found, err := reader.Get(testKey(id % 10))
+		if err != nil || !found {
+			t.Fatalf("round %d: %v %v", id, found, err)
+		}
+		reader.Free()
+		s.Close()
+	}
+	defer func() { must(t, SetReaderCache(8)) }()
+	must(t, SetReaderCache(0))
+	for id := range int64(10) {
+		round(id)
+	}
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	for id := range int64(rounds) {
+		round(id)
+	}
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
+	if n := openFiles(t); n > files {
+		t.Errorf("%d descriptors before, %d after", files, n)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no list of the process's descriptors here")
+	}
+	return len(names)
 }
