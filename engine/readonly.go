@@ -22,7 +22,7 @@ type logTail struct {
 
 type tailedLog struct {
 	num     uint64
-	offset  int64
+	at      wal.Position
 	entries []*memEntry // oldest first; the last one grows
 }
 
@@ -185,7 +185,7 @@ func (c *core) readLog(num uint64) error {
 		cur = t.entries[n-1]
 	}
 	var err error
-	t.offset, err = wal.ReplayFrom(c.fs, path, num, t.offset, func(offset int64, payload []byte) error {
+	t.at, err = wal.ReplayFrom(c.fs, path, num, t.at, func(offset int64, payload []byte) error {
 		var err error
 		cur, t.entries, err = c.replayBatch(path, offset, num, payload, cur, t.entries)
 		return err
@@ -193,7 +193,7 @@ func (c *core) readLog(num uint64) error {
 	if base.CodeOf(err) == base.CodeConflict {
 		// The writer took records back that it could not make durable: read the log anew.
 		t.unref()
-		t.offset, t.entries = 0, nil
+		t.at, t.entries = wal.Position{}, nil
 	}
 	return err
 }

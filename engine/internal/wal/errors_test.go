@@ -162,7 +162,7 @@ func TestReplayReadError(t *testing.T) {
 		fs.set(op, syscall.EIO)
 		_, _, _, err := replayAll(fs, true)
 		wantCode(t, err, base.CodeIO, testPath)
-		_, err = ReplayFrom(fs, testPath, testNum, 0, nil)
+		_, err = ReplayFrom(fs, testPath, testNum, Position{}, nil)
 		wantCode(t, err, base.CodeIO, testPath)
 	}
 }

@@ -20,6 +20,10 @@ type reader struct {
 	size int64
 	cut  bool
 
+	// lastAt and last are as in Position, of the record that was replayed last.
+	lastAt int64
+	last   [FrameOverhead]byte
+
 	buf   []byte // the bytes of the file from start on
 	start int64
 }

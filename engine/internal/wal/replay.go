@@ -53,68 +53,6 @@ func (r *reader) zerosFrom(offset int64) (bool, error) {
 	return true, nil
 }
 
-// ReplayFrom is for those who follow a log that another process writes: it reads on at offset, 0 or what the last call
-// returned, and returns where it stopped: before the first record that is not, or not yet, whole.
-//
-// It fails with CodeConflict where the log does not go on at offset: the writer may have taken unsynced records back
-// (see Writer.Rewind), so the caller must forget what it read of this log and begin again at 0. Damage is CodeCorruption,
-// as in Replay, but a gap that reads as zeros is only looked at for a short way: the writer preallocates, and its own
-// Replay looks through everything.
-func ReplayFrom(fs vfs.FS, path string, num uint64, offset int64, fn func(offset int64, payload []byte) error) (next int64, err error) {
-	if offset < 0 {
-		return 0, base.Errorf(base.CodeInvalidArgument, "%s: replay from offset %d", path, offset)
-	}
-	r, err := openReader(fs, path, num)
-	if err != nil {
-		return offset, err
-	}
-	defer r.close()
-	conflict := base.Errorf(base.CodeConflict, "%s: the log does not go on at offset %d: it was cut back, or is damaged", path, offset)
-	if r.size < offset {
-		return offset, conflict
-	}
-	refused := false
-	next, err = r.replay(offset, func(offset int64, payload []byte) error {
-		err := fn(offset, payload)
-		refused = err != nil
-		return err
-	})
-	if refused || err == nil && next >= r.size {
-		return next, err
-	}
-	if err == nil {
-		err = r.judgeTail(next)
-	}
-	switch {
-	case r.cut && base.CodeOf(err) == base.CodeIO:
-		return next, nil // the writer closed the log, giving back what it had preallocated; the rest comes with the next call
-	case base.CodeOf(err) == base.CodeCorruption && next == offset && offset > 0:
-		return next, conflict
-	}
-	return next, err
-}
-
-// judgeTail is judge for a log that may be written to at this moment.
-func (r *reader) judgeTail(bad int64) error {
-	head, err := r.window(bad, int(min(tailGap, r.size-bad)))
-	if err != nil || allZero(head) {
-		return err
-	}
-	damage := r.judge(bad)
-	if base.CodeOf(damage) != base.CodeCorruption {
-		return damage
-	}
-	// A later record may be found because both were written while this looked. Then the earlier one is whole now.
-	r.discard()
-	if whole, err := r.wholeAt(bad); err != nil || whole {
-		return err
-	}
-	return damage
-}
-
-// tailGap is how far ReplayFrom looks into zeros, in bytes.
-const tailGap = 64 << 10
-
 // replay calls fn for the whole records from offset on and returns where they end.
 func (r *reader) replay(offset int64, fn func(offset int64, payload []byte) error) (int64, error) {
 	if offset == 0 {
@@ -136,6 +74,7 @@ func (r *reader) replay(offset int64, fn func(offset int64, payload []byte) erro
 		if err := fn(offset, payload); err != nil {
 			return offset, err
 		}
+		r.lastAt, r.last = offset, [FrameOverhead]byte(r.buf[offset-r.start:])
 		offset += FrameOverhead + int64(len(payload))
 	}
 }

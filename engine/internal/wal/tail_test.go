@@ -11,14 +11,14 @@ import (
 
 // follower reads a log as it grows.
 type follower struct {
-	fs     vfs.FS
-	path   string
-	offset int64
-	got    [][]byte
+	fs   vfs.FS
+	path string
+	at   Position
+	got  [][]byte
 }
 
 func (f *follower) poll() (err error) {
-	f.offset, err = ReplayFrom(f.fs, f.path, testNum, f.offset, func(_ int64, p []byte) error {
+	f.at, err = ReplayFrom(f.fs, f.path, testNum, f.at, func(_ int64, p []byte) error {
 		f.got = append(f.got, bytes.Clone(p))
 		return nil
 	})
@@ -35,14 +35,14 @@ func TestReplayFrom(t *testing.T) {
 		must(t, w.Append(payloadOf(i)))
 		must(t, f.poll())
 		checkPrefix(t, f.got, i+1, payloadOf)
-		if f.offset != w.Size() {
-			t.Fatalf("at %d, the log ends at %d", f.offset, w.Size())
+		if f.at.Offset != w.Size() {
+			t.Fatalf("at %d, the log ends at %d", f.at.Offset, w.Size())
 		}
 	}
 	must(t, w.Close())
 	must(t, f.poll())
 	checkPrefix(t, f.got, 20, payloadOf)
-	_, err := ReplayFrom(fs, testPath, testNum, -1, nil)
+	_, err := ReplayFrom(fs, testPath, testNum, Position{Offset: -1}, nil)
 	wantCode(t, err, base.CodeInvalidArgument)
 }
 
@@ -81,14 +81,35 @@ func TestReplayFromDamage(t *testing.T) {
 	wantCode(t, f.poll(), base.CodeConflict, testPath)
 
 	writeFile(t, fs, testPath, data[:100])
-	f.offset = 101
+	f.at = Position{Offset: 101}
 	wantCode(t, f.poll(), base.CodeConflict, testPath)
 	// The error of the callback is nobody else's.
 	stop := base.Errorf(base.CodeCorruption, "stop")
 	writeFile(t, fs, testPath, data)
-	if _, err := ReplayFrom(fs, testPath, testNum, HeaderBytes, func(int64, []byte) error { return stop }); err != stop {
+	if _, err := ReplayFrom(fs, testPath, testNum, Position{Offset: HeaderBytes}, func(int64, []byte) error { return stop }); err != stop {
 		t.Fatal(err)
 	}
+}
+
+// TestReplayFromRewound: records that were taken back, and others of the same length in their place, are noticed.
+func TestReplayFromRewound(t *testing.T) {
+	fs := newDir(t)
+	f := &follower{fs: fs, path: testPath}
+	w := create(t, fs)
+	must(t, w.Append([]byte("stays")))
+	must(t, f.poll())
+	before := w.Size()
+	must(t, w.AppendGroup([][]byte{[]byte("taken"), []byte("back")}))
+	must(t, f.poll())
+	must(t, w.Rewind(before))
+	must(t, w.AppendGroup([][]byte{[]byte("other"), []byte("ones")}))
+	wantCode(t, f.poll(), base.CodeConflict, testPath)
+	f.at, f.got = Position{}, nil
+	must(t, f.poll())
+	if got := string(bytes.Join(f.got, []byte(" "))); got != "stays other ones" {
+		t.Fatalf("got %q", got)
+	}
+	must(t, w.Close())
 }
 
 // TestFollow lets followers run beside a writer that grows, syncs and closes a real log.
