@@ -28,7 +28,7 @@ const (
 // that does not set them takes the stored ones. Those of a process are not: ReadOnly, NoCreate, Durability, SyncInterval,
 // the caches, the threads, the memory budget, and WALDir, which the directory itself remembers (logdir.go).
 type Options struct {
-	// ReadOnly opens for reading: takes no lock and writes nothing.
+	// ReadOnly opens for reading: it writes nothing and does not take the writer's lock.
 	ReadOnly bool
 	// NoCreate makes a writing open fail with CodeNotFound where the directory does not exist.
 	NoCreate bool
@@ -54,10 +54,11 @@ type Options struct {
 	// DefaultMemoryLimit is the budget where MemoryLimit is not set. It gives way to sizes that are set, and is never
 	// refused: hosts derive it from a budget of their own.
 	DefaultMemoryLimit int64
-	// RetainVersions is how many manifests are kept besides the newest. The default is 8.
+	// RetainVersions is how many superseded manifests are kept however old they are, with the files that they name. The
+	// default is 0, so that space comes back when GCGrace is over; negative means 0 as well, whatever is stored.
 	RetainVersions int
-	// RetainFor is how long a manifest that was superseded is kept for reads of older versions. The default is 0: as
-	// long as RetainVersions and GCGrace keep it. Negative means 0 as well, whatever is stored.
+	// RetainFor is how long a superseded manifest is kept for reads of older versions. The default is 0: as long as
+	// RetainVersions and GCGrace keep it. Negative means 0 as well, whatever is stored.
 	RetainFor time.Duration
 	// GCGrace is how long what a newer manifest superseded stays on disk for readers in other processes. The default
 	// is 300 s; negative means none.
@@ -142,7 +143,6 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.BaseLevelBytes, 256<<20)
 	setDefault(&o.LevelMultiplier, 10)
 	setDefault(&o.MaxDeletedPercent, 20)
-	setDefault(&o.RetainVersions, 8)
 	setDefault(&o.GCGrace, 300*time.Second)
 	return o
 }
@@ -178,6 +178,7 @@ func (o Options) effective() (Options, error) {
 		return o, err
 	}
 	o.CacheBytes, o.RowCacheBytes = max(o.CacheBytes, 0), max(o.RowCacheBytes, 0)
+	o.RetainVersions = max(o.RetainVersions, 0)
 	o.RetainFor, o.GCGrace, o.CompactionRate = max(o.RetainFor, 0), max(o.GCGrace, 0), max(o.CompactionRate, 0)
 	return o, o.consistent()
 }

@@ -75,7 +75,7 @@ var optionTable = []option{
 	number("level_multiplier", unitCount, 2, 1000, func(o *Options) *int { return &o.LevelMultiplier }).stick(),
 	number("max_deleted_percent", unitCount, 1, 100, func(o *Options) *int { return &o.MaxDeletedPercent }).stick(),
 	number("compaction_rate_bytes", unitBytes, 0, maxOptionBytes, func(o *Options) *int64 { return &o.CompactionRate }).stick(),
-	number("retain_versions", unitCount, 1, 1_000_000, func(o *Options) *int { return &o.RetainVersions }).stick(),
+	number("retain_versions", unitCount, 0, 1_000_000, func(o *Options) *int { return &o.RetainVersions }).stick(),
 	span("retain_secs", unitSeconds, 0, 3_155_760_000, func(o *Options) *time.Duration { return &o.RetainFor }).stick(),
 	span("gc_grace_secs", unitSeconds, 0, 604_800, func(o *Options) *time.Duration { return &o.GCGrace }).stick(),
 	{name: "wal_dir", unit: unitText},

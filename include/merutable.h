@@ -330,8 +330,8 @@ MERU_API void meru_options_free(MeruOptions *options);
  *   level_multiplier *    2 to 1000 (default 10): how much larger each level is than the one above
  *   max_deleted_percent * 1 to 100 (default 20): share of deleted rows above which a file is rewritten
  *   compaction_rate_bytes * from 0 (default 0, no bound): what compaction writes, in bytes a second
- *   retain_versions *     1 to 1000000 (default 8): manifests kept besides the newest
- *   retain_secs *         0 to 100 years (default 0): how long superseded manifests are kept besides
+ *   retain_versions *     0 to 1000000 (default 0): superseded manifests kept however old, with their files
+ *   retain_secs *         0 to 100 years (default 0): how long superseded manifests are kept, with their files
  *   gc_grace_secs *       0 to 604800 (default 300): how long files that nobody references stay for other processes
  *   wal_dir               a path (default: where the log was last, at first <path>/wal) */
 MERU_API int meru_options_set(MeruOptions *options, const char *key, const char *value, char **err);

@@ -54,7 +54,7 @@ void Options() {
 							{"max_immutables", "65"},
 							{"cache_bytes", "-1"},
 							{"cache_bytes", "2048 TiB"},
-							{"retain_versions", "0"},
+							{"retain_versions", "1000001"},
 							{"gc_grace_secs", "604801"},
 							{"gc_grace_secs", "1 day"},
 							{"memory_limit", "0"},
