@@ -96,6 +96,11 @@ int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, int *found,
 	return merugo_get(HANDLE(db), (MeruValue *)pk, n, found, OUT(row), OUT(err));
 }
 
+int meru_multi_get(const MeruHandle *db, const MeruRow *keys, uintptr_t n, MeruScanResult **result, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_multi_get(HANDLE(db), (MeruRow *)keys, n, OUT(result), OUT(err));
+}
+
 int meru_scan(const MeruHandle *db, const MeruValue *start, uintptr_t start_count, const MeruValue *end,
 			  uintptr_t end_count, MeruScanResult **result, char **err) {
 	REFUSE_FORKED(err);
@@ -390,7 +395,14 @@ int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const u
 int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count,
 						  struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
-	return merugo_snapshot_overlay(HANDLE(snapshot), (uint32_t *)columns, column_count, out, OUT(err));
+	return merugo_snapshot_overlay(HANDLE(snapshot), NULL, (uint32_t *)columns, column_count, out, OUT(err));
+}
+
+int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
+								uintptr_t column_count, struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_overlay(HANDLE(snapshot), (MeruScanRange *)range, (uint32_t *)columns, column_count, out,
+								   OUT(err));
 }
 
 int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,

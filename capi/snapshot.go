@@ -260,49 +260,45 @@ func goProjection(columns *C.uint32_t, n C.uintptr_t, s *engine.Schema) ([]int, 
 }
 
 //export merugo_snapshot_overlay
-func merugo_snapshot_overlay(h C.uintptr_t, columns *C.uint32_t, n C.uintptr_t, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
+func merugo_snapshot_overlay(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uintptr_t, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		if err := need(out, "out"); err != nil {
-			return err
-		}
-		snap, err := lookup[snapshot](h, "snapshot")
-		if err != nil {
-			return err
-		}
-		projection, err := goProjection(columns, n, snap.s.Schema())
-		if err != nil {
-			return err
-		}
-		return giveStream(snap.s.Overlay(projection), snap.s.Schema(), projection, out)
+		return streamRange(h, r, columns, n, 0, out, (*engine.Snapshot).OverlayRange)
 	})
 }
 
 //export merugo_scan_arrow
 func merugo_scan_arrow(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uintptr_t, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		if err := need(out, "out"); err != nil {
-			return err
-		}
-		snap, err := lookup[snapshot](h, "snapshot")
-		if err != nil {
-			return err
-		}
-		s := snap.s.Schema()
-		o := engine.ScanOptions{BatchRows: scanBatchRows}
-		if o.Projection, err = goProjection(columns, n, s); err != nil {
-			return err
-		}
-		if r != nil {
-			if err := goRange(r, s, &o); err != nil {
-				return err
-			}
-		}
-		it, err := snap.s.Scan(o)
-		if err != nil {
-			return err
-		}
-		return giveStream(it, s, o.Projection, out)
+		return streamRange(h, r, columns, n, scanBatchRows, out, (*engine.Snapshot).Scan)
 	})
+}
+
+// streamRange puts a stream over what scan returns into *out.
+func streamRange(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uintptr_t, batchRows int, out *C.struct_ArrowArrayStream,
+	scan func(*engine.Snapshot, engine.ScanOptions) (*engine.RowIter, error),
+) error {
+	if err := need(out, "out"); err != nil {
+		return err
+	}
+	snap, err := lookup[snapshot](h, "snapshot")
+	if err != nil {
+		return err
+	}
+	s := snap.s.Schema()
+	o := engine.ScanOptions{BatchRows: batchRows}
+	if o.Projection, err = goProjection(columns, n, s); err != nil {
+		return err
+	}
+	if r != nil {
+		if err := goRange(r, s, &o); err != nil {
+			return err
+		}
+	}
+	it, err := scan(snap.s, o)
+	if err != nil {
+		return err
+	}
+	return giveStream(it, s, o.Projection, out)
 }
 
 // scanBatchRows is what merutable.h promises for the batches of meru_scan_arrow().
@@ -315,7 +311,7 @@ func goRange(r *C.MeruScanRange, s *engine.Schema, o *engine.ScanOptions) (err e
 	if o.Upper, err = keyValues(r.upper, r.upper_count, s, "range.upper", false); err != nil {
 		return err
 	}
-	o.LowerExclusive, o.UpperExclusive = r.lower_exclusive != 0, r.upper_exclusive != 0
+	o.LowerExclusive, o.UpperExclusive, o.Reverse = r.lower_exclusive != 0, r.upper_exclusive != 0, r.reverse != 0
 	const all = 1<<63 - 1
 	o.Limit = int64(min(r.limit, all))
 	return nil

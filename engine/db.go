@@ -138,19 +138,6 @@ func (db *DB) NewWrite() (*Write, error) {
 	return db.c.newWrite()
 }
 
-// Get looks a key up, given in key order, in the newest state.
-func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
-	cols, found, err := db.GetColumns(key)
-	if err != nil || !found {
-		return nil, false, err
-	}
-	row = make([]Value, len(cols.Cols))
-	for i := range row {
-		row[i] = cols.Cols[i].Value(0)
-	}
-	return row, true, nil
-}
-
 // Snapshot returns what a reader sees now. Close it.
 func (db *DB) Snapshot() (*Snapshot, error) {
 	db.mu.RLock()

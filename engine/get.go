@@ -20,15 +20,23 @@ func (s *Snapshot) Get(key []Value) (*Columns, bool, error) {
 	return s.state.get(key, s.seq)
 }
 
-// GetColumns is [DB.Get] without the conversion to values: one row with all columns, which may be shared: do not change
-// it.
-func (db *DB) GetColumns(key []Value) (*Columns, bool, error) {
+// Get looks a key up, given in key order, in the newest state. The bytes of the row's values may be shared: do not change
+// them.
+func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
 	s, seq, err := db.pinState()
 	if err != nil {
 		return nil, false, err
 	}
 	defer s.unref()
-	return s.get(key, seq)
+	cols, found, err := s.get(key, seq)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	row = make([]Value, len(cols.Cols))
+	for i := range row {
+		row[i] = cols.Cols[i].Value(0)
+	}
+	return row, true, nil
 }
 
 // pinState returns the current state with a reference, and the newest visible sequence number: a snapshot for one look.

@@ -261,6 +261,10 @@ MERU_API int meru_put_batch(MeruHandle *db, const MeruRow *rows, uintptr_t n, ui
 MERU_API int meru_delete(MeruHandle *db, const MeruValue *pk, uintptr_t n, uint64_t *seq, char **err);
 /* Looks a key up. Not found: Ok, *found 0, *row NULL. *row is freed by meru_row_free(). */
 MERU_API int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, int *found, MeruRow **row, char **err);
+/* Looks n keys up at once, in one state of the table: each key's fields are the key's values in key order. Costs less
+ * than n times meru_get(). (*result)->entries has n rows in the order of the keys; where there is no row, fields is NULL
+ * and field_count 0. At most 1,048,576 keys and 1 GiB of rows. *result is freed by meru_scan_result_free(). */
+MERU_API int meru_multi_get(const MeruHandle *db, const MeruRow *keys, uintptr_t n, MeruScanResult **result, char **err);
 /* All rows with start <= key < end, in key order: start is inclusive, end exclusive. A bound may be a prefix of the
  * key's columns; NULL (or count 0) is open. Materialises the result: use meru_scan_arrow() for much data. *result is
  * freed by meru_scan_result_free(). */
@@ -477,12 +481,7 @@ MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index
  * at a time. */
 MERU_API int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count,
 								   struct ArrowArrayStream *out, char **err);
-/* Looks up one key, given as a struct array of one row with the key columns in key order (taken, as above). Found:
- * *found 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
-MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
-							   int *found, struct ArrowArray *out, char **err);
-
-/* A range of keys for meru_scan_arrow(): a zeroed struct is the whole table. */
+/* A range of keys: a zeroed struct is the whole table, upwards. */
 typedef struct MeruScanRange {
 	const MeruValue *lower; /* a prefix of the key's columns */
 	uintptr_t lower_count;  /* 0: open */
@@ -490,9 +489,19 @@ typedef struct MeruScanRange {
 	const MeruValue *upper;
 	uintptr_t upper_count;
 	uint8_t upper_exclusive;
-	uint64_t limit; /* 0: none */
+	uint8_t reverse; /* not 0: in descending order of the keys; lower and upper mean the same */
+	uint64_t limit;  /* 0: none */
 } MeruScanRange;
-/* Rows of a key range in key order, as a stream of struct arrays of at most 65,536 rows. range may be NULL. */
+/* meru_snapshot_overlay() for the rows of a key range. range may be NULL. */
+MERU_API int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const MeruScanRange *range,
+										 const uint32_t *columns, uintptr_t column_count, struct ArrowArrayStream *out,
+										 char **err);
+/* Looks up one key, given as a struct array of one row with the key columns in key order (taken, as above). Found:
+ * *found 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
+MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
+							   int *found, struct ArrowArray *out, char **err);
+
+/* Rows of a key range in key order, downwards with reverse, as a stream of struct arrays of at most 65,536 rows. range may be NULL. */
 MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
 							 uintptr_t column_count, struct ArrowArrayStream *out, char **err);
 

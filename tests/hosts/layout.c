@@ -119,6 +119,7 @@ int main(void) {
 	AT(MeruScanRange, upper);
 	AT(MeruScanRange, upper_count);
 	AT(MeruScanRange, upper_exclusive);
+	AT(MeruScanRange, reverse);
 	AT(MeruScanRange, limit);
 	SIZE(MeruColumnType);
 	NUMBER(MeruColumnType_Boolean);

@@ -28,7 +28,7 @@ void Threads() {
 			return;
 		}
 		MeruValue upper = I64(accounts);
-		MeruScanRange range = {nullptr, 0, 0, &upper, 1, 1, 0};
+		MeruScanRange range = {nullptr, 0, 0, &upper, 1, 1, 0, 0};
 		ArrowArrayStream stream{};
 		if (meru_scan_arrow(s, &range, nullptr, 0, &stream, nullptr)) {
 			errors++;
@@ -175,6 +175,7 @@ void ForkedChild() {
 		expect(meru_put_batch(db, &row, 1, nullptr, nullptr));
 		expect(meru_delete(db, &v, 1, nullptr, nullptr));
 		expect(meru_get(db, &v, 1, &found, &got, nullptr));
+		expect(meru_multi_get(db, &row, 1, &result, nullptr));
 		expect(meru_scan(db, nullptr, 0, nullptr, 0, &result, nullptr));
 		expect(meru_flush(db, nullptr));
 		expect(meru_refresh(db, nullptr));
@@ -208,6 +209,7 @@ void ForkedChild() {
 		expect(meru_snapshot_file(snap, 0, &fi, nullptr));
 		expect(meru_snapshot_deletes(snap, 0, &positions, &count, nullptr));
 		expect(meru_snapshot_overlay(snap, nullptr, 0, &st, nullptr));
+		expect(meru_snapshot_overlay_range(snap, nullptr, nullptr, 0, &st, nullptr));
 		expect(meru_scan_arrow(snap, nullptr, nullptr, 0, &st, nullptr));
 		expect(meru_arrow_schema(schema, &as, nullptr));
 		expect(meru_close(db, nullptr));

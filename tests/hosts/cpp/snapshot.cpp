@@ -186,6 +186,61 @@ void Lookups() {
 	OK(meru_close_free(db, &err));
 }
 
+// Many keys at once: rows of files and of memory, deleted and absent ones, and a key twice.
+void MultiGet() {
+	auto db = OpenSimple("multi-get");
+	for (int i = 0; i < 50; i++) {
+		PutSimple(db, i, "old", i);
+	}
+	OK(meru_flush(db, &err));
+	for (int i = 0; i < 50; i += 5) {
+		PutSimple(db, i, "new", i);
+	}
+	auto gone = I64(7);
+	OK(meru_delete(db, &gone, 1, nullptr, &err));
+	std::vector<int64_t> ids = {49, 7, 5, 1000, 0, 5, -1, 8};
+	std::vector<MeruValue> values;
+	std::vector<MeruRow> keys;
+	for (auto id : ids) {
+		values.push_back(I64(id));
+	}
+	for (auto &v : values) {
+		keys.push_back({&v, 1});
+	}
+	MeruScanResult *result = nullptr;
+	OK(meru_multi_get(db, keys.data(), keys.size(), &result, &err));
+	CHECK(result->count == ids.size(), "%zu entries", size_t(result->count));
+	for (size_t i = 0; i < ids.size(); i++) {
+		auto &row = result->entries[i];
+		bool there = ids[i] >= 0 && ids[i] < 50 && ids[i] != 7;
+		CHECK((row.fields != nullptr) == there && row.field_count == (there ? 3u : 0u), "key %lld", (long long)ids[i]);
+		auto want = std::string(ids[i] % 5 ? "old" : "new");
+		if (there) {
+			auto &text = row.fields[1].inner.v_bytes;
+			CHECK(row.fields[0].inner.v_int64 == ids[i] && row.fields[2].inner.v_double == double(ids[i]) &&
+					  std::string(reinterpret_cast<const char *>(text.data), text.len) == want,
+				  "row of key %lld", (long long)ids[i]);
+		}
+	}
+	meru_scan_result_free(result);
+	OK(meru_multi_get(db, nullptr, 0, &result, &err));
+	CHECK(result->count == 0, "%zu entries for no keys", size_t(result->count));
+	meru_scan_result_free(result);
+	result = nullptr;
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "keys", meru_multi_get(db, nullptr, 1, &result, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "result", meru_multi_get(db, keys.data(), 1, nullptr, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "db", meru_multi_get(nullptr, keys.data(), 1, &result, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "n", meru_multi_get(db, keys.data(), UINTPTR_MAX, &result, &err));
+	MeruRow two = {values.data(), 2}, none = {nullptr, 0};
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "keys", meru_multi_get(db, &two, 1, &result, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "keys", meru_multi_get(db, &none, 1, &result, &err));
+	CHECK(result == nullptr, "an output after an error");
+	CHECK(Stat(db, "multi_gets") == 2 && Stat(db, "gets") == (long long)ids.size() && Stat(db, "get_hits") == 5,
+		  "counters: %lld multi-gets, %lld keys, %lld hits", Stat(db, "multi_gets"), Stat(db, "gets"),
+		  Stat(db, "get_hits"));
+	OK(meru_close_free(db, &err));
+}
+
 // A stream and its batches outlive the snapshot and the database handle.
 void StreamsOutlive() {
 	auto db = OpenSimple("outlive");
@@ -295,7 +350,7 @@ void Ranges() {
 			}
 		});
 		for (size_t i = 1; i < out.size(); i++) {
-			CHECK(out[i] == out[i - 1] + 1, "order: %d after %d", out[i], out[i - 1]);
+			CHECK(out[i] == out[i - 1] + (r.reverse ? -1 : 1), "order: %d after %d", out[i], out[i - 1]);
 		}
 		return out;
 	};
@@ -308,28 +363,45 @@ void Ranges() {
 	span({}, 0, 99);
 	for (int le = 0; le < 2; le++) {
 		for (int ue = 0; ue < 2; ue++) {
-			span({l, 2, uint8_t(le), u, 2, uint8_t(ue), 0}, 35 + le, 72 - ue);
-			span({l, 1, uint8_t(le), u, 1, uint8_t(ue), 0}, le ? 40 : 30, ue ? 69 : 79); // prefixes
-			span({l, 2, uint8_t(le), nullptr, 0, uint8_t(ue), 0}, 35 + le, 99);
-			span({nullptr, 0, uint8_t(le), u, 1, uint8_t(ue), 0}, 0, ue ? 69 : 79);
-			span({l, 2, uint8_t(le), l, 2, uint8_t(ue), 0}, 35, le || ue ? 34 : 35);
+			span({l, 2, uint8_t(le), u, 2, uint8_t(ue), 0, 0}, 35 + le, 72 - ue);
+			span({l, 1, uint8_t(le), u, 1, uint8_t(ue), 0, 0}, le ? 40 : 30, ue ? 69 : 79); // prefixes
+			span({l, 2, uint8_t(le), nullptr, 0, uint8_t(ue), 0, 0}, 35 + le, 99);
+			span({nullptr, 0, uint8_t(le), u, 1, uint8_t(ue), 0, 0}, 0, ue ? 69 : 79);
+			span({l, 2, uint8_t(le), l, 2, uint8_t(ue), 0, 0}, 35, le || ue ? 34 : 35);
 		}
 	}
-	span({u, 2, 0, l, 2, 0, 0}, 0, -1); // the wrong way round
-	span({l, 2, 0, nullptr, 0, 0, 7}, 35, 41);
-	span({nullptr, 0, 0, nullptr, 0, 0, 1}, 0, 0);
-	span({nullptr, 0, 0, nullptr, 0, 0, UINT64_MAX}, 0, 99);
+	span({u, 2, 0, l, 2, 0, 0, 0}, 0, -1); // the wrong way round
+	span({l, 2, 0, nullptr, 0, 0, 0, 7}, 35, 41);
+	span({nullptr, 0, 0, nullptr, 0, 0, 0, 1}, 0, 0);
+	span({nullptr, 0, 0, nullptr, 0, 0, 0, UINT64_MAX}, 0, 99);
+	auto down = [&](MeruScanRange r, int first, int last) {
+		r.reverse = 1;
+		auto rows = rows_of(r);
+		CHECK(int(rows.size()) == first - last + 1 && rows.front() == first && rows.back() == last,
+			  "%d down to %d: %zu rows", first, last, rows.size());
+	};
+	down({}, 99, 0);
+	down({l, 2, 1, u, 2, 1, 0, 0}, 71, 36);
+	down({l, 1, 0, u, 1, 0, 0, 5}, 79, 75);
+	auto overlay_of = [&](MeruScanRange r) { // 39 rows are in memory: those of i from 61 to 99
+		ArrowArrayStream stream{};
+		OK(meru_snapshot_overlay_range(s, &r, nullptr, 0, &stream, &err));
+		return Drain(stream, nullptr, 16384);
+	};
+	int64_t half = overlay_of({nullptr, 0, 0, l, 2, 1, 0, 0}), rest = overlay_of({l, 2, 0, nullptr, 0, 0, 0, 0});
+	CHECK(half > 0 && rest > 0 && half + rest == 39, "%lld and %lld rows in memory", (long long)half, (long long)rest);
+	CHECK(overlay_of({l, 2, 0, nullptr, 0, 0, 1, 3}) == 3, "an overlay with a limit");
 	ArrowArrayStream stream{};
 	auto bad = [&](const char *about, MeruScanRange r) {
 		EXPECT_ABOUT(MeruStatus_ErrInvalidArg, about, meru_scan_arrow(s, &r, nullptr, 0, &stream, &err));
 	};
 	MeruValue three[3] = {I32(1), Text("1"), I32(1)}, null[1] = {Null()};
-	bad("range.lower", {three, 3, 0, nullptr, 0, 0, 0});
-	bad("range.upper", {nullptr, 0, 0, three, 3, 0, 0});
-	bad("range.lower", {nullptr, 1, 0, nullptr, 0, 0, 0});
-	bad("\"a\"", {null, 1, 0, nullptr, 0, 0, 0});
+	bad("range.lower", {three, 3, 0, nullptr, 0, 0, 0, 0});
+	bad("range.upper", {nullptr, 0, 0, three, 3, 0, 0, 0});
+	bad("range.lower", {nullptr, 1, 0, nullptr, 0, 0, 0, 0});
+	bad("\"a\"", {null, 1, 0, nullptr, 0, 0, 0, 0});
 	MeruValue text[1] = {Text("3")};
-	MeruScanRange mismatch{text, 1, 0, nullptr, 0, 0, 0};
+	MeruScanRange mismatch{text, 1, 0, nullptr, 0, 0, 0, 0};
 	EXPECT_ABOUT(MeruStatus_ErrSchemaMismatch, "\"a\"", meru_scan_arrow(s, &mismatch, nullptr, 0, &stream, &err));
 	meru_snapshot_release(s);
 	OK(meru_close_free(db, &err));
@@ -429,6 +501,7 @@ void SnapshotCases() {
 	check_run("counts, files and deletions", CountsAndFiles);
 	check_run("state versions", StateVersions);
 	check_run("lookups", Lookups);
+	check_run("many lookups at once", MultiGet);
 	check_run("streams outlive their snapshot", StreamsOutlive);
 }
 

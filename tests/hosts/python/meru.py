@@ -71,6 +71,7 @@ class ManifestInfo(c.Structure):
 class ScanRange(c.Structure):
     _fields_ = [("lower", c.POINTER(Value)), ("lower_count", c.c_size_t), ("lower_exclusive", c.c_uint8),
                 ("upper", c.POINTER(Value)), ("upper_count", c.c_size_t), ("upper_exclusive", c.c_uint8),
+                ("reverse", c.c_uint8),
                 ("limit", c.c_uint64)]
 
 
