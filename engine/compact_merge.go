@@ -117,17 +117,8 @@ func (ch *chain) open() error {
 	}
 	// Decoding ahead costs each chain two more batches.
 	const fewChains = 8
-	ch.it = reader.NewIter(sst.IterOptions{
-		Hidden: true, Skip: ch.cur.dead, BatchRows: ch.batchRows(), ReadAhead: len(ch.job.chains) <= fewChains,
-	})
+	ch.it = reader.NewIter(sst.IterOptions{Hidden: true, Skip: ch.cur.dead, ReadAhead: len(ch.job.chains) <= fewChains})
 	return nil
-}
-
-// batchRows keeps batches of large rows small. What is known of the size of a row is what it takes in the file.
-func (ch *chain) batchRows() int {
-	const most, least, batchBytes = 8192, 64, 2 << 20
-	meta := ch.cur.file.meta
-	return int(min(max(batchBytes*meta.Rows/max(meta.Size, 1), least), most))
 }
 
 func (ch *chain) loadKey() {

@@ -397,6 +397,38 @@ func TestOutputInTheWay(t *testing.T) {
 	check(t, db, m)
 }
 
+// TestCompactionRate: a compaction takes the time that the bound on its rate asks for.
+func TestCompactionRate(t *testing.T) {
+	const perSecond = 48 << 10
+	db := openMem(t, vfs.NewMem(), smallLevels(Options{NoAutoCompaction: true, CompactionRate: perSecond}))
+	defer db.Free()
+	m := model{}
+	for i := range int64(3) {
+		putIDs(t, db, m, i, ids(i, 20_000, 2)...)
+		must(t, db.Flush())
+	}
+	start := time.Now()
+	must(t, db.Compact())
+	took := time.Since(start).Seconds()
+	// A quarter of a second's bytes may come at once, and what is left in the end is not waited for.
+	if st := db.Stats(); took < float64(st.CompactionBytesWritten)/perSecond/2-0.25 || st.CompactionBytesWritten < perSecond {
+		t.Fatalf("%d bytes in %.2f s", st.CompactionBytesWritten, took)
+	}
+	check(t, db, m)
+	// Waiting ends with the core.
+	putIDs(t, db, m, 9, ids(0, 20_000, 1)...)
+	must(t, db.Flush())
+	ended := make(chan error, 1)
+	go func() { ended <- db.Compact() }()
+	for db.Stats().CompactionsRunning == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	must(t, db.Close())
+	if err := <-ended; err != nil {
+		wantCode(t, err, CodeClosed)
+	}
+}
+
 // TestDropDuringCompaction: a compaction whose table is dropped comes to nothing and leaves no file.
 func TestDropDuringCompaction(t *testing.T) {
 	fs := vfs.NewCountingFS(vfs.NewMem())

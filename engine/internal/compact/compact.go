@@ -15,7 +15,8 @@
 //
 //   - files without live rows leave, which costs nothing
 //   - the level that is the most above its target passes data down. Level 0 counts files, the others bytes. Where nothing
-//     is in the way below, files only change their level (unless they are small: those would stay small for ever)
+//     is in the way below, files only change their level. Those of level 0 do so only if they are as large and as well
+//     compressed as those below, for they would stay as they are for ever
 //   - a file of which too large a share is deleted is written anew
 //   - neighbours that are all small become one
 //
@@ -216,7 +217,7 @@ func PlaceLevel(files []File, running []Span, lo, hi []byte, size int64, o Optio
 	v := newView(files, running, o)
 	for l := 1; l < Levels; l++ {
 		s := Span{Level: l, Min: lo, Max: hi}
-		if v.bytes(v.levels[l])+size <= o.Target(l) && len(v.overlap(s)) == 0 && !v.blocked(s) {
+		if v.live(v.levels[l])+size <= o.Target(l) && len(v.overlap(s)) == 0 && !v.blocked(s) {
 			return l
 		}
 	}
@@ -232,7 +233,7 @@ func Pressure(files []File, o Options) (l0 int, pending int64) {
 		pending += v.bytes(v.levels[0])
 	}
 	for l := 1; l < Levels-1; l++ {
-		pending += max(0, v.bytes(v.levels[l])-o.Target(l))
+		pending += max(0, v.live(v.levels[l])-o.Target(l))
 	}
 	for i := range files {
 		if v.stale(i) {

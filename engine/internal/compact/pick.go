@@ -80,13 +80,14 @@ func (v *view) pickL0() *Job {
 	return nil
 }
 
-// moveL0 moves files to level 1 that meet nothing there nor in level 0. Small ones stay, to be merged.
+// moveL0 moves files to level 1 that meet nothing there nor in level 0. Small ones and those of flushes stay, to be written
+// anew.
 func (v *view) moveL0(idle []int) *Job {
 	var moved []int
 	for _, i := range idle {
 		f := &v.files[i]
 		s := v.span(1, []int{i})
-		if v.o.small(f) || len(v.overlap(s)) > 0 || v.blocked(s) {
+		if f.Loose || v.o.small(f) || len(v.overlap(s)) > 0 || v.blocked(s) {
 			continue
 		}
 		alone := !slices.ContainsFunc(v.levels[0], func(k int) bool {
