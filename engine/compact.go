@@ -195,12 +195,13 @@ func (c *core) finishJob(j *compactJob, err error, auto bool) {
 		m.auto--
 	}
 	m.counters.running.Store(int64(len(m.running)))
-	switch {
-	case !auto || c.stopping():
-	case err == nil:
-		m.failures = 0
-	default:
+	failed := err != nil && !c.stopping() && base.CodeOf(err) != base.CodeCancelled
+	if failed && auto {
 		m.fail(j, err)
+	} else if auto {
+		m.failures = 0
+	}
+	if failed {
 		m.counters.errors.Add(1)
 	}
 	m.notify()
