@@ -75,7 +75,8 @@ func (c *core) beginFlush() (a flushAttempt) {
 	}
 	for i := len(c.state.mems) - 1; i >= 0; i-- {
 		if e := c.state.mems[i]; e != c.active && !e.flushing {
-			e.flushing = true
+			e.flushing, e.flushBegan = true, time.Now()
+			e.flushedRows.Store(0)
 			e.mt.Ref() // the table may be dropped meanwhile
 			c.flush.begun++
 			return flushAttempt{e: e, number: c.flush.begun, failures: c.flush.failures}
@@ -275,12 +276,14 @@ func (c *core) lookUp(e *memEntry, out *newFile) (map[*dataFile]*roaring.Bitmap,
 // writeMemtable writes the newest version of every key.
 func (c *core) writeMemtable(t *table, e *memEntry) (*newFile, error) {
 	it := e.mt.NewIter(base.MaxSeq)
-	return c.writeFile(t, &memtableSource{it: it}, fileOptions{level: 0})
+	return c.writeFile(t, &memtableSource{e: e, it: it}, fileOptions{level: 0})
 }
 
-// memtableSource yields a memtable's rows to the file writer.
+// memtableSource yields a memtable's rows to the file writer, and tells how far it is.
 type memtableSource struct {
+	e       *memEntry
 	it      *memtable.Iter
+	n       int64
 	started bool
 }
 
@@ -290,6 +293,10 @@ func (s *memtableSource) Next() bool {
 	} else {
 		s.it.First()
 		s.started = true
+	}
+	const tellEvery = 1024
+	if s.n++; s.n%tellEvery == 0 {
+		s.e.flushedRows.Store(s.n)
 	}
 	return s.it.Valid()
 }

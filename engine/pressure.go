@@ -10,8 +10,10 @@ import (
 
 // Pressure keeps writers from outrunning flushes and compactions. In the slow zone of any of three limits (memtables that
 // wait for their flush, files in level 0, bytes that wait for compaction) each group of writers pays for its bytes with a
-// delay: the deeper in the zone, the more, measured by how fast flushes are. In the middle of the zone writers go as fast
-// as flushes do, so mostly they settle there. At the hard limit they stop until a commit takes them below it.
+// delay. Where memtables wait, writers may go as fast as fills what room is left until the oldest flush is expected to
+// end. The other two are far from what a flush can change, so there writers have a share of the measured rate of flushes,
+// the less the deeper in the zone: in the middle of it they are as fast as flushes. At the hard limit they stop until a
+// commit takes them below it.
 //
 // Without automatic compaction the limits of files and pending bytes do not hold: nothing would ever take writers below
 // them.
@@ -29,7 +31,7 @@ const (
 
 const (
 	// maxDelay bounds one delay.
-	maxDelay = 100 * time.Millisecond
+	maxDelay = 250 * time.Millisecond
 	// minDelay is what is not worth a sleep; it is carried over to the next group.
 	minDelay = time.Millisecond
 	// firstRate is taken for the rate of flushes until there was one, in bytes a second; minRate bounds it from below.
@@ -37,14 +39,17 @@ const (
 	minRate   = 1 << 20
 	// leastShare bounds from below which share of the rate of flushes writers have.
 	leastShare = 1.0 / 16
+	// spareShare is the part of a memtable that is kept for flushes that take longer than expected.
+	spareShare = 1.0 / 4
 )
 
 // pace is what delays are computed from.
 type pace struct {
 	mu sync.Mutex
-	// bytes and secs are of the last flushes, older ones counting less; last is when the newest one ended.
-	bytes, secs float64
-	last        time.Time
+	// bytes, secs and took are of the last flushes, older ones counting less: how much memtable, in how much time in all
+	// (several at a time share it), and in how much time of each. last is when the newest one ended.
+	bytes, secs, took float64
+	last              time.Time
 	// next is when what was written will have been paid for.
 	next time.Time
 }
@@ -55,6 +60,7 @@ func (p *pace) flushed(bytes int, start time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
+	p.took = p.took*decay + now.Sub(start).Seconds()
 	if p.last.After(start) {
 		start = p.last // several at a time: each counts for the time since the one before
 	}
@@ -63,23 +69,36 @@ func (p *pace) flushed(bytes int, start time.Time) {
 	p.secs = p.secs*decay + now.Sub(start).Seconds()
 }
 
-// rate returns how fast flushes are, in bytes a second. It runs under mu.
+// rate returns how fast flushes are, in bytes a second.
 func (p *pace) rate() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.secs <= 0 {
 		return firstRate
 	}
 	return max(p.bytes/p.secs, minRate)
 }
 
-// owe adds the price of so many bytes, written since start, at a depth from 0 to 1 in the slow zone.
-func (p *pace) owe(bytes int, depth float64, start time.Time) {
+// expected returns how long the flush of so many bytes takes.
+func (p *pace) expected(bytes int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cost := float64(bytes) / (p.rate() * max(2*(1-depth), leastShare))
+	perByte := 1.0 / firstRate
+	if p.bytes > 0 {
+		perByte = min(p.took/p.bytes, 1.0/minRate)
+	}
+	return time.Duration(float64(bytes) * perByte * float64(time.Second))
+}
+
+// owe adds the price of so many bytes, written since start, where rate bytes a second are allowed.
+func (p *pace) owe(bytes int, rate float64, start time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.next.Before(start) {
 		p.next = start
 	}
-	p.next = p.next.Add(time.Duration(min(cost, maxDelay.Seconds()) * float64(time.Second)))
+	cost := min(float64(bytes)/rate, maxDelay.Seconds())
+	p.next = p.next.Add(time.Duration(cost * float64(time.Second)))
 	if latest := time.Now().Add(maxDelay); p.next.After(latest) {
 		p.next = latest
 	}
@@ -106,28 +125,51 @@ func depth(x, slow, stop float64) float64 {
 	return min((x-slow)/(stop-slow), 1)
 }
 
-// slowZone returns how deep in the slow zone the core is, and which of its limits is nearest. It runs under mu.
-func (c *core) slowZone() (deepest float64, why stallReason) {
-	// A memtable counts by how full it is, so that the delay does not jump.
-	n, limit := c.immutables(), c.opts.MaxImmutables
-	if n > limit/2 {
-		waiting := float64(n)
-		if c.active != nil {
-			waiting += float64(c.active.mt.Bytes()) / float64(max(c.active.mt.Capacity(), 1))
-		}
-		deepest, why = depth(waiting, float64(limit/2+1), float64(limit+1)), stallImmutables
+// allowance returns how fast writers may go, in bytes a second, and which limit says so, stallNone outside of the slow
+// zones. It runs under mu.
+func (c *core) allowance() (rate float64, why stallReason) {
+	flushes := c.pace.rate()
+	if c.immutables() > c.opts.MaxImmutables/2 {
+		rate, why = max(c.roomRate(), flushes*leastShare), stallImmutables
 	}
 	if c.opts.NoAutoCompaction {
-		return deepest, why
+		return rate, why
 	}
 	l0, pending := c.compactionPressure()
-	if d := depth(float64(l0), float64(c.opts.L0SlowFiles-1), float64(c.opts.L0StopFiles)); d > deepest {
-		deepest, why = d, stallL0
+	in := func(depth float64, reason stallReason) {
+		if r := flushes * max(2*(1-depth), leastShare); depth > 0 && (why == stallNone || r < rate) {
+			rate, why = r, reason
+		}
 	}
-	if d := depth(float64(pending), float64(c.opts.PendingSlowBytes), float64(c.opts.PendingStopBytes)); d > deepest {
-		deepest, why = d, stallPending
+	in(depth(float64(l0), float64(c.opts.L0SlowFiles-1), float64(c.opts.L0StopFiles)), stallL0)
+	in(depth(float64(pending), float64(c.opts.PendingSlowBytes), float64(c.opts.PendingStopBytes)), stallPending)
+	return rate, why
+}
+
+// roomRate returns the rate at which writers fill the room that is left, but for a reserve, while the oldest memtable is
+// flushed. It runs under mu.
+func (c *core) roomRate() float64 {
+	room := (c.opts.MaxImmutables - c.immutables()) * c.opts.MemtableBytes
+	if c.active != nil {
+		room += c.active.mt.Capacity() - c.active.mt.Bytes()
 	}
-	return deepest, why
+	left := c.flushEnds(c.state.mems[len(c.state.mems)-1])
+	return (float64(room) - spareShare*float64(c.opts.MemtableBytes)) / left.Seconds()
+}
+
+// flushEnds returns how long the flush of a memtable is expected to take from now on: as long as earlier ones, and as its
+// own progress says. It runs under mu.
+func (c *core) flushEnds(e *memEntry) time.Duration {
+	left := c.pace.expected(e.mt.Bytes())
+	shortest := max(left/16, time.Millisecond)
+	if e.flushing {
+		elapsed := time.Since(e.flushBegan)
+		left -= elapsed
+		if done := float64(e.flushedRows.Load()) / float64(max(e.mt.Len(), 1)); done > 0 {
+			left = max(left, time.Duration(float64(elapsed)*(1-done)/done))
+		}
+	}
+	return max(left, shortest)
 }
 
 // hardLimit returns which limit keeps a memtable from being started, stallNone if none does. It runs under mu.
@@ -155,9 +197,9 @@ func (c *core) slowDown() {
 		return
 	}
 	c.mu.Lock()
-	d, why := c.slowZone()
+	_, why := c.allowance()
 	c.mu.Unlock()
-	if d <= 0 {
+	if why == stallNone {
 		return // the reason is gone, and the debt with it
 	}
 	start := time.Now()
@@ -173,16 +215,16 @@ func (c *core) slowDown() {
 // charge makes a group that was written since start owe for its bytes.
 func (c *core) charge(group []*commitRequest, start time.Time) {
 	c.mu.Lock()
-	d, _ := c.slowZone()
+	rate, why := c.allowance()
 	c.mu.Unlock()
-	if d <= 0 {
+	if why == stallNone {
 		return
 	}
 	bytes := 0
 	for _, r := range group {
 		bytes += r.batch.memBytes
 	}
-	c.pace.owe(bytes, d, start)
+	c.pace.owe(bytes, rate, start)
 }
 
 func (c *core) mustStop() bool {

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -192,50 +192,43 @@ func TestStoppedByFailure(t *testing.T) {
 	}
 }
 
-// TestPace: what a group owes grows with its bytes and with the depth, follows the rate of flushes, and is bounded.
+// TestPace: what a group owes grows with its bytes, and is bounded, each debt and all together.
 func TestPace(t *testing.T) {
-	now := time.Now()
-	owed := func(bytes int, depth float64, mib, secs float64) time.Duration {
-		p := &pace{bytes: mib * (1 << 20), secs: secs}
-		p.owe(bytes, depth, now)
-		return p.next.Sub(now)
-	}
 	const mib = 1 << 20
+	now := time.Now()
 	near := func(got, want time.Duration) bool { return got > want*9/10 && got < want*11/10 }
 	for _, c := range []struct {
-		bytes     int
-		depth     float64
-		mib, secs float64
-		want      time.Duration
-	}{
-		{mib, 0.5, 100, 1, 10 * time.Millisecond}, // in the middle: as fast as flushes
-		{2 * mib, 0.5, 100, 1, 20 * time.Millisecond},
-		{mib, 0.5, 50, 1, 20 * time.Millisecond},
-		{mib, 0, 100, 1, 5 * time.Millisecond},
-		{mib, 0.75, 100, 1, 20 * time.Millisecond},
-		{mib / 16, 1, 100, 1, 10 * time.Millisecond},
-		{64 * mib, 1, 100, 1, maxDelay},
-	} {
-		if got := owed(c.bytes, c.depth, c.mib, c.secs); !near(got, c.want) {
-			t.Errorf("%d bytes at depth %v with %v MiB in %v s: %v, want %v", c.bytes, c.depth, c.mib, c.secs, got, c.want)
+		bytes int
+		rate  float64
+		want  time.Duration
+	}{{mib, 100 * mib, 10 * time.Millisecond}, {2 * mib, 100 * mib, 20 * time.Millisecond}, {64 * mib, mib, maxDelay}} {
+		p := &pace{}
+		p.owe(c.bytes, c.rate, now)
+		if got := p.next.Sub(now); !near(got, c.want) {
+			t.Errorf("%d bytes at %v bytes/s: %v, want %v", c.bytes, c.rate, got, c.want)
 		}
 	}
 	p := &pace{}
 	for range 100 {
-		p.owe(64*mib, 1, now)
+		p.owe(64*mib, mib, now)
 	}
 	if d := p.debt(); d > maxDelay || d < maxDelay/2 {
 		t.Errorf("debts add up to %v", d)
 	}
 	p = &pace{}
-	p.flushed(10*mib, time.Now().Add(-time.Second))
-	if r := p.rate(); r < 9*mib || r > 11*mib {
-		t.Errorf("rate %v", r)
+	start := time.Now().Add(-time.Second)
+	p.flushed(10*mib, start)
+	p.flushed(10*mib, start) // beside the first one
+	if r := p.rate(); r < 15*mib || r > 30*mib {
+		t.Errorf("two flushes of 10 MiB in a second: %v bytes/s", r)
+	}
+	if d := p.expected(20 * mib); !near(d, 2*time.Second) {
+		t.Errorf("20 MiB are expected to take %v", d)
 	}
 }
 
-// TestDepth: where the slow zone begins and ends.
-func TestDepth(t *testing.T) {
+// TestAllowance: the slow zones begin where the options say, and writers may go the slower the deeper they are in one.
+func TestAllowance(t *testing.T) {
 	for _, c := range []struct{ x, slow, stop, want float64 }{
 		{10, 20, 36, -10.0 / 16}, {20, 20, 36, 0}, {28, 20, 36, 0.5}, {36, 20, 36, 1}, {50, 20, 36, 1}, {5, 5, 5, 1}, {4, 5, 5, 0},
 	} {
@@ -243,15 +236,46 @@ func TestDepth(t *testing.T) {
 			t.Errorf("depth%v = %v", c, got)
 		}
 	}
-	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes, MaxImmutables: 4})
+	fs := newFaultyFS(vfs.NewMem())
+	o := Options{MemtableBytes: minMemtableBytes, MaxImmutables: 4, FlushThreads: 1, L0Files: 3, L0SlowFiles: 3, L0StopFiles: 6}
+	o.NoAutoCompaction = true
+	db := openMem(t, fs, o)
 	defer db.Free()
-	zone := func() string {
+	db.c.opts.NoAutoCompaction = false // with nobody who compacts
+	allowance := func() (float64, stallReason) {
 		db.c.mu.Lock()
 		defer db.c.mu.Unlock()
-		d, why := db.c.slowZone()
-		return fmt.Sprintf("%v %d", d > 0, why)
+		return db.c.allowance()
 	}
-	if got := zone(); got != "false 0" {
-		t.Errorf("of an empty database: %s", got)
+	if _, why := allowance(); why != stallNone {
+		t.Errorf("an empty database is slow: %d", why)
 	}
+	for i := range int64(5) {
+		_, err := db.Put(testRow(i, i))
+		must(t, err)
+		must(t, db.Flush())
+		rate, why := allowance()
+		if slow := i >= 2; slow != (why == stallL0) {
+			t.Errorf("%d files in level 0: reason %d", i+1, why)
+		}
+		if want := db.c.pace.rate() * 2 * (1 - float64(i-1)/4); why == stallL0 && math.Abs(rate-want) > want/100 {
+			t.Errorf("%d files in level 0: %v bytes/s, want %v", i+1, rate, want)
+		}
+	}
+	g := newGate(fs)
+	seen := map[stallReason]bool{}
+	db.c.opts.L0SlowFiles, db.c.opts.L0StopFiles = 1000, 1000
+	for i := int64(0); db.Stats().ImmutableCount < 4; i++ {
+		_, err := db.Put(bigRow(i, i))
+		must(t, err)
+		_, why := allowance()
+		seen[why] = true
+		if slow := db.Stats().ImmutableCount > 2; slow != (why == stallImmutables) {
+			t.Errorf("%d memtables wait: reason %d", db.Stats().ImmutableCount, why)
+		}
+	}
+	if !seen[stallNone] || !seen[stallImmutables] {
+		t.Error("the slow zone was not met")
+	}
+	g.open()
 }

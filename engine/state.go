@@ -3,6 +3,7 @@ package engine
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -135,8 +136,11 @@ type memEntry struct {
 	// guarded by core.mu.
 	visible int
 	lastSeq base.Seq
-	// flushing says that a flush worker has it; guarded by core.mu.
-	flushing bool
+	// flushing says that a flush worker has it, since flushBegan; both are guarded by core.mu. flushedRows is about how
+	// many rows it has written.
+	flushing    bool
+	flushBegan  time.Time
+	flushedRows atomic.Int64
 
 	resolutions resolutionCache
 }
