@@ -77,6 +77,7 @@ type core struct {
 	workers     sync.WaitGroup
 	logDirty    atomic.Bool
 
+	idle idleness
 	tail logTail // read-only cores: how far the writer's log was read
 }
 

@@ -367,6 +367,7 @@ func (c *core) stopWorkers() {
 // release stops the workers and gives the lock up. It may be called twice. Snapshots that are still held keep their files.
 func (c *core) release() {
 	c.stopWorkers()
+	c.endIdle()
 	if c.dirLock != nil {
 		c.endGarbage()
 		c.pinned.lockAll(c.store)

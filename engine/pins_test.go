@@ -10,8 +10,8 @@ import (
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
-// frugal keeps as little as there can be.
-var frugal = Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1}
+// frugal keeps one old version and has no grace. Nothing is committed but what a test asks for.
+var frugal = Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1, NoAutoCompaction: true}
 
 func versionsOf(t testing.TB, db *DB) []int64 {
 	t.Helper()
@@ -62,6 +62,51 @@ func TestReaderPins(t *testing.T) {
 	}
 	check(t, reader, m)
 	reader.c.drop()
+}
+
+// TestPinsWhateverTheClock: the clock jumps, there is no grace, and readers with pins are safe.
+func TestPinsWhateverTheClock(t *testing.T) {
+	fs := vfs.NewMem()
+	rng := rand.New(rand.NewPCG(14, 8))
+	db := openMem(t, fs, frugal)
+	clock := setClock(db)
+	m := model{}
+	reader := otherProcess(t, fs)
+	var held []*Snapshot
+	var models []model
+	for i := range 40 {
+		clock.Store(int64([]time.Duration{-time.Hour, 24 * time.Hour, 0, -365 * 24 * time.Hour}[i%4]))
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		collectNow(t, db)
+		must(t, reader.Refresh())
+		if i%8 == 7 {
+			must(t, db.Close())
+			db.Free()
+			db = openMem(t, fs, frugal)
+			clock = setClock(db)
+		}
+		if len(held) == 3 {
+			held[0].Close()
+			held, models = held[1:], models[1:]
+		}
+		s, err := reader.Snapshot()
+		must(t, err)
+		held, models = append(held, s), append(models, maps.Clone(m))
+		for j, s := range held {
+			checkSnapshot(t, s, models[j])
+		}
+		check(t, reader, m)
+	}
+	for _, s := range held {
+		s.Close()
+	}
+	reader.c.drop()
+	collectNow(t, db)
+	if v := versionsOf(t, db); len(v) > 2 {
+		t.Errorf("manifests %v are left", v)
+	}
+	db.Free()
 }
 
 // TestReaderOfPinnedVersion: a reader whose version is there, while the next ones are gone, sees the newest.
@@ -135,6 +180,59 @@ func TestIdleReader(t *testing.T) {
 	must(t, SetReaderCache(8))
 	c.abandon()
 	c.drop()
+}
+
+// TestRestingReader: a reader that is left alone pins nothing, a snapshot of it does, and it wakes up with a state that is
+// there.
+func TestRestingReader(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, frugal)
+	defer db.Free()
+	rng := rand.New(rand.NewPCG(13, 8))
+	m := model{}
+	put := func() {
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		collectNow(t, db)
+	}
+	put()
+	reader := otherProcess(t, fs)
+	held, err := reader.Snapshot()
+	must(t, err)
+	heldModel := maps.Clone(m)
+	idle := func() { // as if the timer had fired twice
+		reader.c.checkIdle()
+		reader.c.checkIdle()
+	}
+	idle()
+	put()
+	put()
+	put()
+	checkSnapshot(t, held, heldModel)
+	held.Close()
+	s, err := reader.Snapshot() // in use: what it shows is still there
+	must(t, err)
+	checkSnapshot(t, s, heldModel)
+	s.Close()
+	if v := versionsOf(t, db); v[0] != s.Version() {
+		t.Fatalf("manifests %v, the reader is at %d", v, s.Version())
+	}
+	reader.c.checkIdle()
+	check(t, reader, heldModel)
+	reader.c.checkIdle()
+	if reader.c.idle.resting {
+		t.Fatal("a reader rests that was used")
+	}
+	idle()
+	put()
+	if v := versionsOf(t, db); len(v) != 2 {
+		t.Fatalf("manifests %v: a reader that rests pins one", v)
+	}
+	check(t, reader, m) // without a refresh
+	idle()
+	check(t, reader, m)
+	reader.c.release()
+	reader.c.drop()
 }
 
 func withFS(o Options, fs vfs.FS) Options {

@@ -89,9 +89,7 @@ func TestProcesses(t *testing.T) {
 
 // checkAfterProcesses: with all readers gone nothing is left but what the newest manifest and the retained one name.
 func checkAfterProcesses(t *testing.T, dir string) {
-	o := frugal
-	o.NoAutoCompaction = true
-	db, err := Open(dir, o)
+	db, err := Open(dir, frugal)
 	must(t, err)
 	defer db.Free()
 	must(t, lookAt(db))
@@ -214,6 +212,7 @@ func untilEOF(do func() error) error {
 
 func writerProcess(dir string, rng *rand.Rand) error {
 	o := frugal
+	o.NoAutoCompaction = false
 	o.Durability = OS // processes are killed, the machine is not
 	o.L0Files, o.BaseLevelBytes, o.TargetFileBytes = 2, 1<<18, 1<<16
 	db, err := Open(dir, o)

@@ -99,16 +99,6 @@ func (c *core) tryRefresh(m *manifest.Manifest) (next *manifest.Manifest, err er
 	return nil, err
 }
 
-// rest lets go of the manifest that the core would show next, unless a snapshot needs it: an engine that nobody uses must
-// not keep the writer from collecting garbage. The next use begins with a refresh.
-func (c *core) rest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.readOnly && c.state != nil && c.state.refs.Load() == 1 {
-		c.pinned.unlockIdle(c.state.manifest)
-	}
-}
-
 // readTail reads what came to the logs since. A table that was replaced starts afresh.
 func (c *core) readTail(m *manifest.Manifest) error {
 	if err := c.adoptTable(m); err != nil {
@@ -214,6 +204,9 @@ func (c *core) installTail(m *manifest.Manifest) {
 	prev := c.state
 	unchanged := prev != nil && prev.manifest == m && c.visible == c.lastSeq && slices.Equal(prev.mems, mems)
 	t := c.table
+	if unchanged {
+		c.idle.awake(c.checkIdle)
+	}
 	c.mu.Unlock()
 	if unchanged {
 		return
@@ -223,6 +216,7 @@ func (c *core) installTail(m *manifest.Manifest) {
 		e.resolutions.keepOnly(s.files)
 	}
 	c.install(s, func() {
+		c.idle.awake(c.checkIdle)
 		c.visible = c.lastSeq
 		for _, e := range mems {
 			e.visible = e.mt.Len()

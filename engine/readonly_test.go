@@ -84,6 +84,38 @@ func TestFollow(t *testing.T) {
 	db.Free()
 }
 
+// TestReaderSeesCommits: a reader that was there before sees what another process wrote at its next refresh, up to the
+// same sequence number; what it looks at meanwhile stays as it was (cases, 49).
+func TestReaderSeesCommits(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, frugal)
+	defer db.Free()
+	reader := otherProcess(t, fs)
+	m := model{}
+	for round := range int64(5) {
+		before := maps.Clone(m)
+		running, err := reader.Snapshot()
+		must(t, err)
+		for id := range int64(10) {
+			_, err := db.Put(testRow(round*10+id, round))
+			must(t, err)
+			m[round*10+id] = round
+		}
+		checkSnapshot(t, running, before)
+		must(t, db.Flush())
+		collectNow(t, db)
+		checkSnapshot(t, running, before)
+		must(t, reader.Refresh())
+		check(t, reader, m)
+		if w, r := db.Stats(), reader.Stats(); w.Seq != r.Seq || w.Version != r.Version {
+			t.Fatalf("the writer is at version %d, sequence %d, the reader at %d, %d", w.Version, w.Seq, r.Version, r.Seq)
+		}
+		checkSnapshot(t, running, before)
+		running.Close()
+	}
+	reader.c.drop()
+}
+
 func TestReaderWithoutDatabase(t *testing.T) {
 	fs := vfs.NewMem()
 	_, err := Open("/nowhere", Options{ReadOnly: true, fs: fs})
@@ -108,9 +140,7 @@ func TestReaderWithoutRights(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(filepath.Dir(dir), 0o755))
 	must(t, os.Chmod(dir, 0o755))
-	o := frugal
-	o.NoAutoCompaction = true
-	db, err := Open(dir, o)
+	db, err := Open(dir, frugal)
 	must(t, err)
 	defer db.Free()
 	must(t, db.CreateTable(testSchema()))

@@ -47,6 +47,15 @@ type FileInfo struct {
 func (c *core) acquire() (*Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for c.idle.resting {
+		c.mu.Unlock()
+		err := c.refresh()
+		c.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.idle.uses++
 	s := c.state
 	if s == nil || s.table == nil {
 		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
