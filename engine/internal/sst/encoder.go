@@ -120,6 +120,9 @@ func (w *encoder) properties() []parquet.WriterProperty {
 		}
 		if i < len(w.plans) {
 			p := &w.plans[i]
+			if p.noStatistics {
+				props = append(props, parquet.WithStatsFor(t.name, false))
+			}
 			if w.isKey[i] && t.bloom {
 				props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(p.distinct)))
 			}

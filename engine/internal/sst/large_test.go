@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -158,5 +162,90 @@ func TestArrowReader(t *testing.T) {
 	}
 	if s := tbl.Schema().Field(len(types)); s.Name != base.SeqColumn || s.Nullable {
 		t.Fatalf("hidden column %v", s)
+	}
+}
+
+// peak is the most that the heap held whenever it was looked at, garbage included.
+type peak struct{ bytes uint64 }
+
+func (p *peak) look() {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p.bytes = max(p.bytes, m.HeapInuse)
+}
+
+// largeValues makes a batch of one row with a value of size bytes and a few.
+func largeValues(cols *row.Columns, id, size int) {
+	cols.Reset()
+	cols.N = 1
+	cols.Cols[0].Fixed = append(cols.Cols[0].Fixed, byte(id), 0, 0, 0)
+	data := slices.Grow(cols.Cols[1].Data, size+10)[:size]
+	for i := range data {
+		data[i] = 'x'
+	}
+	cols.Cols[1].Data = append(data, strconv.Itoa(id)...)
+	cols.Cols[1].Offsets = append(cols.Cols[1].Offsets, int64(len(cols.Cols[1].Data)))
+	cols.Seqs = append(cols.Seqs, 1)
+}
+
+// TestChunksBeyond32Bits is case 16: a column whose values exceed 2 GiB in one file, through the writer of compactions and
+// back, in bounded memory. It takes MERUTABLE_LARGE=1 to have values of 64 MiB; else they have 4 MiB.
+func TestChunksBeyond32Bits(t *testing.T) {
+	size, limit := 4<<20, uint64(600<<20)
+	if os.Getenv("MERUTABLE_LARGE") != "" {
+		size, limit = 64<<20, 1200<<20
+	}
+	const n = 40
+	s := ssttest.MakeSchema([]base.Type{{Kind: base.KindInteger}, {Kind: base.KindVarchar}}, false, 0)
+	for level := range 2 {
+		path := t.TempDir() + "/f.parquet"
+		w, err := NewWriter(vfs.OS, path, WriterOptions{Schema: s, Level: level})
+		must(t, err)
+		cols := row.NewColumns(s, nil)
+		debug.FreeOSMemory() // what other tests left
+		var p peak
+		for i := range n {
+			largeValues(cols, i, size)
+			must(t, w.Append(cols, 0, 1))
+			p.look()
+		}
+		info, err := w.Finish()
+		must(t, err)
+		p.look()
+		t.Logf("L%d: a file of %d MiB, the heap had %d MiB", level, info.Size>>20, p.bytes>>20)
+		r, err := Open(vfs.OS, path, info.Size, s, nil)
+		must(t, err)
+		for _, o := range []IterOptions{{Hidden: true}, {ReadAhead: true}, {Reverse: true}} {
+			it := r.NewIter(o)
+			rows := 0
+			for {
+				got, first, err := it.Next()
+				must(t, err)
+				if got == nil {
+					break
+				}
+				for i := range got.N {
+					at := int(first) + i
+					if o.Reverse {
+						at = int(first) - i
+					}
+					v := got.Cols[1].Value(i).Bytes
+					if len(v) != size+len(strconv.Itoa(at)) || string(v[size:]) != strconv.Itoa(at) {
+						t.Fatalf("row %d has %d bytes", at, len(v))
+					}
+					rows++
+				}
+				p.look()
+			}
+			it.Close()
+			if rows != n {
+				t.Fatalf("%d rows", rows)
+			}
+		}
+		must(t, r.Close())
+		t.Logf("L%d: read, the heap had %d MiB, %d row groups", level, p.bytes>>20, len(r.groups))
+		if p.bytes > limit {
+			t.Errorf("L%d: the heap had %d MiB", level, p.bytes>>20)
+		}
 	}
 }

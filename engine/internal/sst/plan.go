@@ -18,6 +18,9 @@ type plan struct {
 	encoding   parquet.Encoding
 	codec      compress.Compression
 	stored     int // about how many bytes the column takes in the file
+	// noStatistics: some value is so long that the library, which keeps and copies the least and the greatest value of
+	// each page, would take many times as much memory as the values do, for bounds that nobody stores.
+	noStatistics bool
 }
 
 // Sizes of samples: values spread over the row group for the question whether they repeat, and neighbours for the
@@ -37,7 +40,7 @@ const (
 
 // planColumn decides for a column of the table, of which the row group has n rows.
 func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.Compression) (plan, error) {
-	p := plan{encoding: parquet.Encodings.Plain, codec: codec, distinct: n}
+	p := plan{encoding: parquet.Encodings.Plain, codec: codec, distinct: n, noStatistics: longest(col, n) > maxStatisticsBytes}
 	integer := t.physical == parquet.Types.Int32 || t.physical == parquet.Types.Int64
 	if distinct, size, repeats := repeating(t, col, n); repeats {
 		p.distinct = min(n, 2*distinct+64) // the sample did not see all
@@ -71,6 +74,17 @@ func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.C
 	}
 	p.stored = int(float64(plainBytes(t, col, n)) * float64(size) / float64(max(len(page), 1)))
 	return p, nil
+}
+
+// longest returns the length of the column's longest value, where lengths vary.
+func longest(col *row.Column, n int) (bytes int64) {
+	if col.Offsets == nil {
+		return 0
+	}
+	for i := range n {
+		bytes = max(bytes, col.Offsets[i+1]-col.Offsets[i])
+	}
+	return bytes
 }
 
 // plainBytes returns about what plain pages of the column hold.
