@@ -36,7 +36,9 @@ type core struct {
 	writeMu sync.Mutex
 	lastSeq base.Seq
 	log     *wal.Writer // nil until the first write
-	nextLog uint64
+	// unsynced is how much was written since the sync loop was woken, at other durabilities than Sync.
+	unsynced int
+	nextLog  uint64
 	// logDirReady says that walDir is there and known to be this database's.
 	logDirReady bool
 	// lastFlushed is the newest sequence number in files as of opening.
@@ -76,6 +78,7 @@ type core struct {
 	stop        chan struct{}
 	workers     sync.WaitGroup
 	logDirty    atomic.Bool
+	syncWork    chan struct{} // wakes the sync loop
 
 	idle idleness
 	tail logTail // read-only cores: how far the writer's log was read

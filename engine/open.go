@@ -29,7 +29,8 @@ func openCore(dir string, o Options) (c *core, err error) {
 		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
 		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes),
 		flushWork: make(chan struct{}, max(o.FlushThreads, 1)), stop: make(chan struct{}), now: time.Now,
-		gc: collector{wake: make(chan struct{}, 1)},
+		syncWork: make(chan struct{}, 1),
+		gc:       collector{wake: make(chan struct{}, 1)},
 	}
 	c.flushDone.L = &c.mu
 	c.compactions = newCompactions(&o)
@@ -139,7 +140,7 @@ func (c *core) startWorkers() {
 		go c.compactLoop()
 		c.kickCompaction()
 	}
-	if c.opts.Durability == Interval {
+	if c.opts.Durability != Sync {
 		c.workers.Add(1)
 		go c.syncLoop()
 	}
@@ -289,16 +290,22 @@ func (c *core) follows(first, last base.Seq, cur *memEntry) error {
 	return nil
 }
 
-// syncLoop is durability Interval: it syncs the log when something was written since.
+// syncLoop syncs the log behind the writers' backs: at durability Interval every so often, if something was written since,
+// and whenever much was, for what is not synced when the memtable is full makes writers wait.
 func (c *core) syncLoop() {
 	defer c.workers.Done()
-	tick := time.NewTicker(c.opts.SyncInterval)
-	defer tick.Stop()
+	var tick <-chan time.Time
+	if c.opts.Durability == Interval {
+		ticker := time.NewTicker(c.opts.SyncInterval)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	for {
 		select {
 		case <-c.stop:
 			return
-		case <-tick.C:
+		case <-tick:
+		case <-c.syncWork:
 		}
 		if !c.logDirty.Swap(false) {
 			continue

@@ -17,7 +17,7 @@ const (
 	Sync Durability = iota
 	// Interval: at most SyncInterval after the write returned.
 	Interval
-	// OS: when the operating system writes the log back, or at the next flush.
+	// OS: when the operating system writes the log back, after some megabytes, or at the next flush.
 	OS
 )
 

@@ -146,7 +146,7 @@ func (c *core) writeGroup(group []*commitRequest) error {
 		}
 		return nil
 	})
-	err = c.syncBeside(rows, insert)
+	err = c.syncBeside(rows, size, insert)
 	if err != nil {
 		c.log.TakeBack(before)
 	}
@@ -188,10 +188,10 @@ func (c *core) appendGroup(group []*commitRequest) (last base.Seq, size int, err
 
 // syncBeside makes the log durable, if the options ask for it. Another goroutine runs insert meanwhile, if it comes to it
 // in time; for few rows it is not worth waking one.
-func (c *core) syncBeside(rows int, insert func() error) error {
+func (c *core) syncBeside(rows, bytes int, insert func() error) error {
 	const few = 64
 	if c.opts.Durability != Sync {
-		c.logDirty.Store(true)
+		c.syncLater(bytes)
 		return nil
 	}
 	if rows >= few {
@@ -199,6 +199,20 @@ func (c *core) syncBeside(rows int, insert func() error) error {
 	}
 	c.stats.walSyncs.Add(1)
 	return c.log.Sync()
+}
+
+// syncLater has the sync loop sync the log, if much was written since it last did.
+func (c *core) syncLater(bytes int) {
+	const much = 8 << 20
+	c.logDirty.Store(true)
+	if c.unsynced += bytes; c.unsynced < much {
+		return
+	}
+	c.unsynced = 0
+	select {
+	case c.syncWork <- struct{}{}:
+	default:
+	}
 }
 
 func applyToMemtable(e *memEntry, data []byte) error {

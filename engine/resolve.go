@@ -20,8 +20,8 @@ import (
 // Answers are kept per memtable and file and grow with the memtable: only keys that came since the last question are
 // looked up, in one walk over both. A file is immutable, so an answer never changes.
 
-// The bounds of what resolution keeps in memory for a memtable, besides bitmaps.
-const (
+// The bounds of what resolution keeps in memory for a memtable, besides bitmaps. Tests lower them.
+var (
 	// maxSorted is how many keys are sorted; more are taken from the memtable in its own order.
 	maxSorted = 64 << 10
 	// maxHits is of how many entries hits are kept for snapshots that are older than the last question. Snapshots that
@@ -155,7 +155,7 @@ func (r *resolution) extend(e *memEntry, s *readState, f *liveFile, n int) error
 			all = r.all.Clone()
 		}
 		all.Add(h.pos)
-		if h.arrival < maxHits {
+		if int(h.arrival) < maxHits {
 			r.hits = append(r.hits, h)
 		}
 	}
