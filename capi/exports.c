@@ -338,6 +338,39 @@ int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const str
 	return merugo_write_delete_arrow(HANDLE(write), keys, (struct ArrowSchema *)schema, OUT(err));
 }
 
+int meru_write_prepare_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema,
+								 MeruBlock **block, char **err) {
+	if (capi_forked) {
+		capi_array_release(rows);
+		return capi_refuse_forked(err);
+	}
+	return merugo_write_prepare_put_arrow(HANDLE(write), rows, (struct ArrowSchema *)schema, OUT(block), OUT(err));
+}
+
+int meru_write_prepare_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema,
+									MeruBlock **block, char **err) {
+	if (capi_forked) {
+		capi_array_release(keys);
+		return capi_refuse_forked(err);
+	}
+	return merugo_write_prepare_delete_arrow(HANDLE(write), keys, (struct ArrowSchema *)schema, OUT(block), OUT(err));
+}
+
+int meru_write_append(MeruWrite *write, MeruBlock *block, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_write_append(HANDLE(write), HANDLE(block), OUT(err));
+}
+
+uint64_t meru_block_bytes(const MeruBlock *block) {
+	return block && !capi_forked ? merugo_block_bytes(HANDLE(block)) : 0;
+}
+
+void meru_block_free(MeruBlock *block) {
+	if (block && !capi_forked) {
+		merugo_block_free(HANDLE(block));
+	}
+}
+
 int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_write_commit(HANDLE(write), seq, OUT(err));

@@ -114,6 +114,84 @@ func putArrow(w *engine.Write, rows *C.struct_ArrowArray, schema *C.struct_Arrow
 	return withBatch(rows, schema, "rows", w.Schema(), w.PutColumns)
 }
 
+// block is what MeruBlock stands for.
+type block struct{ b *engine.Block }
+
+// prepareArrow makes a block of an array. It may run beside other calls on the write, so it does without [write.with].
+func prepareArrow(out *C.uintptr_t, rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, argument string, want *engine.Schema,
+	prepare func(*engine.Columns) (*engine.Block, error),
+) error {
+	if err := need(out, "block"); err != nil {
+		return err
+	}
+	return withBatch(rows, schema, argument, want, func(c *engine.Columns) error {
+		b, err := prepare(c)
+		if err == nil {
+			*out = handles.add(&block{b: b})
+		}
+		return err
+	})
+}
+
+//export merugo_write_prepare_put_arrow
+func merugo_write_prepare_put_arrow(h C.uintptr_t, rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		defer C.capi_array_release(rows)
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		return prepareArrow(out, rows, schema, "rows", w.w.Schema(), w.w.Prepare)
+	})
+}
+
+//export merugo_write_prepare_delete_arrow
+func merugo_write_prepare_delete_arrow(h C.uintptr_t, keys *C.struct_ArrowArray, schema *C.struct_ArrowSchema, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		defer C.capi_array_release(keys)
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		return prepareArrow(out, keys, schema, "keys", engine.KeySchema(w.w.Schema()), w.w.PrepareDelete)
+	})
+}
+
+//export merugo_write_append
+func merugo_write_append(h, blockHandle C.uintptr_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		b, err := remove[block](blockHandle, "block")
+		if err != nil {
+			return err
+		}
+		defer b.b.Free()
+		w, err := lookup[write](h, "write")
+		if err != nil {
+			return err
+		}
+		return w.with(func() error { return w.w.Append(b.b) })
+	})
+}
+
+//export merugo_block_bytes
+func merugo_block_bytes(h C.uintptr_t) (bytes C.uint64_t) {
+	quiet(func() {
+		if b, err := lookup[block](h, "block"); err == nil {
+			bytes = C.uint64_t(b.b.Bytes())
+		}
+	})
+	return bytes
+}
+
+//export merugo_block_free
+func merugo_block_free(h C.uintptr_t) {
+	quiet(func() {
+		if b, err := remove[block](h, "block"); err == nil {
+			b.b.Free()
+		}
+	})
+}
+
 //export merugo_write_commit
 func merugo_write_commit(h C.uintptr_t, seq *C.uint64_t, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {

@@ -427,6 +427,20 @@ MERU_API int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, con
 /* Adds deletions: a struct array whose children are the key columns in key order. Ownership as above. */
 MERU_API int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema,
 									 char **err);
+/* The same in two steps, for changes that several threads make: preparing a block, which is most of the work, may be done
+ * by any number of threads at once, also beside other calls on the write; blocks are then appended in the order in which
+ * their rows count, by one thread at a time. An error of preparing leaves the write as it is. */
+typedef struct MeruBlock MeruBlock;
+MERU_API int meru_write_prepare_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema,
+										  MeruBlock **block, char **err);
+MERU_API int meru_write_prepare_delete_arrow(MeruWrite *write, struct ArrowArray *keys,
+											 const struct ArrowSchema *schema, MeruBlock **block, char **err);
+/* Takes the block, also on an error. Only blocks of this write are accepted. */
+MERU_API int meru_write_append(MeruWrite *write, MeruBlock *block, char **err);
+/* About how much memory a block takes. */
+MERU_API uint64_t meru_block_bytes(const MeruBlock *block);
+/* Drops a block that was not appended. It may be freed after its write. */
+MERU_API void meru_block_free(MeruBlock *block);
 /* Commits: durable and visible when it returns Ok. On an error nothing was written. *seq (may be NULL) as in
  * meru_put_batch(). The write is used up; free it. */
 MERU_API int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err);

@@ -51,6 +51,7 @@ PhysicalOperator &MerutableCatalog::PlanInsert(ClientContext &context, PhysicalP
 	auto &insert = result.Cast<MerutableInsert>();
 	insert.return_rows = op.return_chunk;
 	insert.keep_order = op.return_chunk || PhysicalPlanGenerator::PreserveInsertionOrder(context, *plan);
+	insert.use_batches = insert.keep_order && !op.return_chunk && PhysicalPlanGenerator::UseBatchIndex(context, *plan);
 	insert.children.push_back(*plan);
 	return insert;
 }

@@ -114,6 +114,22 @@ void MeruWriteBatch::Delete(ArrowArray &keys, const ArrowSchema &schema) {
 	MeruCall([&](char **err) { return meru_write_delete_arrow(write, &keys, &schema, err); });
 }
 
+MeruBlockRef MeruWriteBatch::PreparePut(ArrowArray &rows, const ArrowSchema &schema) {
+	MeruBlock *block = nullptr;
+	MeruCall([&](char **err) { return meru_write_prepare_put_arrow(write, &rows, &schema, &block, err); });
+	return MeruBlockRef(block);
+}
+
+MeruBlockRef MeruWriteBatch::PrepareDelete(ArrowArray &keys, const ArrowSchema &schema) {
+	MeruBlock *block = nullptr;
+	MeruCall([&](char **err) { return meru_write_prepare_delete_arrow(write, &keys, &schema, &block, err); });
+	return MeruBlockRef(block);
+}
+
+void MeruWriteBatch::Append(MeruBlockRef block) {
+	MeruCall([&](char **err) { return meru_write_append(write, block.Release(), err); });
+}
+
 void MeruWriteBatch::Commit() {
 	MeruCall([&](char **err) { return meru_write_commit(write, nullptr, err); });
 }

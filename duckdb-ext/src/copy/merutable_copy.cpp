@@ -35,6 +35,7 @@ class LogicalMerutableCopy : public LogicalExtensionOperator {
 		auto &result = planner.Make<MerutablePhysicalCopy>(target, std::move(places), estimated_cardinality);
 		auto &copy = result.Cast<MerutablePhysicalCopy>();
 		copy.keep_order = PhysicalPlanGenerator::PreserveInsertionOrder(context, child);
+		copy.use_batches = copy.keep_order && PhysicalPlanGenerator::UseBatchIndex(context, child);
 		copy.children.push_back(child);
 		return copy;
 	}

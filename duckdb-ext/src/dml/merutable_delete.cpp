@@ -106,8 +106,4 @@ DataChunk &MerutableDelete::Returned(MeruWriteLocalState &lstate_p, DataChunk &k
 	return lstate.whole;
 }
 
-void MerutableDelete::Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const {
-	gstate.write->Delete(rows, schema);
-}
-
 } // namespace duckdb

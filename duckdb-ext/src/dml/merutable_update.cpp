@@ -122,14 +122,6 @@ DataChunk &MerutableUpdate::Returned(MeruWriteLocalState &lstate, DataChunk &) c
 	return lstate.prepared;
 }
 
-void MerutableUpdate::Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const {
-	if (moves_rows) {
-		gstate.write->Delete(rows, schema);
-	} else {
-		gstate.write->Put(rows, schema);
-	}
-}
-
 void MerutableUpdate::CheckNewKeys(ClientContext &context, UpdateGlobalState &gstate) const {
 	KeyLookup lookup(context, MerutableTransaction::Get(context, catalog).Lease(table)->Get());
 	KeySet new_keys(context, table.KeyTypes());

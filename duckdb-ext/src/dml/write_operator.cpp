@@ -26,8 +26,29 @@ DataChunk &MeruWriteOperator::Returned(MeruWriteLocalState &, DataChunk &rows) c
 	return rows;
 }
 
-void MeruWriteOperator::Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const {
-	gstate.write->Put(rows, schema);
+void MeruWriteOperator::Send(MeruWriteGlobalState &gstate, const MeruWriteLocalState &lstate, ArrowArray &rows,
+							 const ArrowSchema &schema) const {
+	if (!ParallelSink()) {
+		if (Deletes()) {
+			gstate.write->Delete(rows, schema);
+		} else {
+			gstate.write->Put(rows, schema);
+		}
+		return;
+	}
+	// Encoding is what takes the time. One thread at a time may append what was encoded.
+	auto block = Deletes() ? gstate.write->PrepareDelete(rows, schema) : gstate.write->PreparePut(rows, schema);
+	if (gstate.ordered) {
+		gstate.ordered->Add(lstate.batch, std::move(block));
+		gstate.ordered->AppendReady(*gstate.write);
+		return;
+	}
+	lock_guard<mutex> guard(gstate.lock);
+	gstate.write->Append(std::move(block));
+}
+
+void MeruWriteOperator::Flush(MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate) const {
+	lstate.buffer.Flush([&](ArrowArray &array, const ArrowSchema &schema) { Send(gstate, lstate, array, schema); });
 }
 
 void MeruWriteOperator::End(ClientContext &, MeruWriteGlobalState &) const {
@@ -37,6 +58,9 @@ unique_ptr<GlobalSinkState> MeruWriteOperator::GetGlobalSinkState(ClientContext 
 	auto result = Begin(context);
 	if (return_rows) {
 		result->returned = make_uniq<ColumnDataCollection>(context, types);
+	}
+	if (use_batches) {
+		result->ordered = make_uniq<OrderedBlocks>();
 	}
 	return std::move(result);
 }
@@ -48,15 +72,20 @@ unique_ptr<LocalSinkState> MeruWriteOperator::GetLocalSinkState(ExecutionContext
 SinkResultType MeruWriteOperator::Sink(ExecutionContext &context, DataChunk &chunk, OperatorSinkInput &input) const {
 	auto &gstate = input.global_state.Cast<MeruWriteGlobalState>();
 	auto &lstate = input.local_state.Cast<MeruWriteLocalState>();
+	if (gstate.ordered) {
+		auto &place = lstate.partition_info;
+		lstate.batch = place.batch_index.GetIndex();
+		gstate.ordered->Advance(place.min_batch_index.GetIndex(), *gstate.write);
+		if (gstate.ordered->MustWait(lstate.batch, input.interrupt_state)) {
+			return SinkResultType::BLOCKED;
+		}
+	}
 	auto &rows = Prepare(context, gstate, lstate, chunk);
 	if (rows.size() == 0) {
 		return SinkResultType::NEED_MORE_INPUT;
 	}
-	// One thread at a time may use a write; converting rows is what takes the time.
-	lstate.buffer.Append(rows, [&](ArrowArray &array, const ArrowSchema &schema) {
-		lock_guard<mutex> guard(gstate.lock);
-		Send(gstate, array, schema);
-	});
+	lstate.buffer.Append(rows,
+						 [&](ArrowArray &array, const ArrowSchema &schema) { Send(gstate, lstate, array, schema); });
 	lock_guard<mutex> guard(gstate.lock);
 	gstate.row_count += rows.size();
 	if (gstate.returned) {
@@ -68,16 +97,25 @@ SinkResultType MeruWriteOperator::Sink(ExecutionContext &context, DataChunk &chu
 SinkCombineResultType MeruWriteOperator::Combine(ExecutionContext &, OperatorSinkCombineInput &input) const {
 	auto &gstate = input.global_state.Cast<MeruWriteGlobalState>();
 	auto &lstate = input.local_state.Cast<MeruWriteLocalState>();
-	lstate.buffer.Flush([&](ArrowArray &array, const ArrowSchema &schema) {
-		lock_guard<mutex> guard(gstate.lock);
-		Send(gstate, array, schema);
-	});
+	Flush(gstate, lstate);
+	if (gstate.ordered) {
+		gstate.ordered->Advance(lstate.partition_info.min_batch_index.GetIndex(), *gstate.write);
+	}
 	return SinkCombineResultType::FINISHED;
+}
+
+SinkNextBatchType MeruWriteOperator::NextBatch(ExecutionContext &, OperatorSinkNextBatchInput &input) const {
+	Flush(input.global_state.Cast<MeruWriteGlobalState>(), input.local_state.Cast<MeruWriteLocalState>());
+	return SinkNextBatchType::READY;
 }
 
 SinkFinalizeType MeruWriteOperator::Finalize(Pipeline &, Event &, ClientContext &context,
 											 OperatorSinkFinalizeInput &input) const {
-	End(context, input.global_state.Cast<MeruWriteGlobalState>());
+	auto &gstate = input.global_state.Cast<MeruWriteGlobalState>();
+	if (gstate.ordered) {
+		gstate.ordered->Advance(DConstants::INVALID_INDEX, *gstate.write);
+	}
+	End(context, gstate);
 	return SinkFinalizeType::READY;
 }
 

@@ -58,7 +58,35 @@ class MeruOpenSettings {
 	MeruOptions *options;
 };
 
-//! One atomic change, see MeruWrite. Used by one thread at a time; asks the client whether to go on.
+//! Rows made ready for a change, see MeruBlock.
+class MeruBlockRef {
+  public:
+	explicit MeruBlockRef(MeruBlock *block) : block(block) {
+	}
+	~MeruBlockRef() {
+		meru_block_free(block);
+	}
+	MeruBlockRef(MeruBlockRef &&other) noexcept : block(other.Release()) {
+	}
+	MeruBlockRef(const MeruBlockRef &) = delete;
+	MeruBlockRef &operator=(const MeruBlockRef &) = delete;
+
+	//! Memory, in bytes.
+	idx_t Size() const {
+		return meru_block_bytes(block);
+	}
+	//! Gives the block to the caller.
+	MeruBlock *Release() {
+		auto result = block;
+		block = nullptr;
+		return result;
+	}
+
+  private:
+	MeruBlock *block;
+};
+
+//! One atomic change, see MeruWrite. Used by one thread at a time, but for preparing; asks the client whether to go on.
 class MeruWriteBatch {
   public:
 	MeruWriteBatch(shared_ptr<MeruDatabase> database, ClientContext &context);
@@ -71,6 +99,10 @@ class MeruWriteBatch {
 	//! Both take the array, also when they throw.
 	void Put(ArrowArray &rows, const ArrowSchema &schema);
 	void Delete(ArrowArray &keys, const ArrowSchema &schema);
+	//! The same in two steps. Any number of threads may prepare blocks.
+	MeruBlockRef PreparePut(ArrowArray &rows, const ArrowSchema &schema);
+	MeruBlockRef PrepareDelete(ArrowArray &keys, const ArrowSchema &schema);
+	void Append(MeruBlockRef block);
 	//! Makes everything durable and visible. The client can stop it until then.
 	void Commit();
 

@@ -19,7 +19,9 @@ class MerutableDelete : public MeruWriteOperator {
 	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 					   DataChunk &input) const override;
 	DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const override;
-	void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const override;
+	bool Deletes() const override {
+		return true;
+	}
 
   private:
 	MerutableCatalog &catalog;

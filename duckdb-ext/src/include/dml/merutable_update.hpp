@@ -24,7 +24,9 @@ class MerutableUpdate : public MeruWriteOperator {
 	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 					   DataChunk &input) const override;
 	DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const override;
-	void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const override;
+	bool Deletes() const override {
+		return moves_rows;
+	}
 	void End(ClientContext &context, MeruWriteGlobalState &gstate) const override;
 
   private:

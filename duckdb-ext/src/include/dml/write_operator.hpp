@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/arrow_rows.hpp"
+#include "dml/ordered_blocks.hpp"
 #include "duckdb/common/types/column/column_data_collection.hpp"
 #include "duckdb/execution/physical_operator.hpp"
 
@@ -18,6 +19,8 @@ class MeruWriteGlobalState : public GlobalSinkState {
 	mutex lock;
 	shared_ptr<MeruWriteBatch> write;
 	idx_t row_count = 0;
+	//! Where many threads bring rows whose order counts.
+	unique_ptr<OrderedBlocks> ordered;
 	//! For RETURNING.
 	unique_ptr<ColumnDataCollection> returned;
 };
@@ -29,6 +32,8 @@ class MeruWriteLocalState : public LocalSinkState {
 	}
 
 	ArrowRowBuffer buffer;
+	//! The batch that the rows in the buffer belong to.
+	idx_t batch = 0;
 	//! Where Prepare() may build its rows.
 	DataChunk prepared;
 };
@@ -45,30 +50,44 @@ class MeruWriteOperator : public PhysicalOperator {
 	bool return_rows = false;
 	//! Whether it matters which of two rows with one key came last.
 	bool keep_order = true;
+	//! Whether the order is known from the batch that a row belongs to, so that many threads can work all the same.
+	bool use_batches = false;
 
   protected:
 	//! Begins the change when the statement starts to run.
 	virtual unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const = 0;
-	//! Makes the rows to write of the rows from below. Called by many threads at once unless the order is kept.
+	//! Whether the rows are keys to delete.
+	virtual bool Deletes() const {
+		return false;
+	}
+	//! Makes the rows to write of the rows from below. Called by many threads at once if ParallelSink().
 	virtual DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 							   DataChunk &input) const;
 	//! The rows for RETURNING, given what Prepare() made.
 	virtual DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const;
-	//! Hands a batch to the engine. Called under the lock of the state.
-	virtual void Send(MeruWriteGlobalState &gstate, ArrowArray &rows, const ArrowSchema &schema) const;
 	//! After the last row.
 	virtual void End(ClientContext &context, MeruWriteGlobalState &gstate) const;
+
+  private:
+	//! Hands rows to the engine.
+	void Send(MeruWriteGlobalState &gstate, const MeruWriteLocalState &lstate, ArrowArray &rows,
+			  const ArrowSchema &schema) const;
+	void Flush(MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate) const;
 
   public:
 	bool IsSink() const override {
 		return true;
 	}
 	bool ParallelSink() const override {
-		return !keep_order;
+		return !keep_order || use_batches;
 	}
 	bool SinkOrderDependent() const override {
-		return keep_order;
+		return keep_order && !use_batches;
 	}
+	OperatorPartitionInfo RequiredPartitionInfo() const override {
+		return use_batches ? OperatorPartitionInfo::BatchIndex() : OperatorPartitionInfo();
+	}
+	SinkNextBatchType NextBatch(ExecutionContext &context, OperatorSinkNextBatchInput &input) const override;
 	bool IsSource() const override {
 		return true;
 	}
