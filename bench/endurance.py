@@ -118,7 +118,7 @@ class Endurance:
         return seconds
 
     def attach(self):
-        self.con.execute(f"ATTACH {literal(self.db)} AS m (TYPE merutable, gc_grace_secs 0, retain_versions 1"
+        self.con.execute(f"ATTACH {literal(self.db)} AS m (TYPE merutable, gc_grace_secs 0"
                          + "".join(f", {o}" for o in self.o.option) + ")")
 
     def stats(self):

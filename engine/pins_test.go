@@ -240,18 +240,20 @@ func withFS(o Options, fs vfs.FS) Options {
 	return o
 }
 
-// TestSnapshotOutlivesWriter: a snapshot of an engine that was closed keeps its files from the next writer.
+// TestSnapshotOutlivesWriter: snapshots of engines that were closed keep their files from the writers that follow.
 func TestSnapshotOutlivesWriter(t *testing.T) {
 	fs := vfs.NewMem()
 	rng := rand.New(rand.NewPCG(11, 8))
 	m := model{}
 	db := openMem(t, fs, frugal)
-	writeRandom(t, db, rng, m, 100, 50)
-	must(t, db.Flush())
-	held, err := db.Snapshot()
-	must(t, err)
-	heldModel := maps.Clone(m)
+	var held []*Snapshot
+	var models []model
 	for i := range 6 {
+		writeRandom(t, db, rng, m, 100, 50)
+		must(t, db.Flush())
+		s, err := db.Snapshot()
+		must(t, err)
+		held, models = append(held, s), append(models, maps.Clone(m))
 		writeRandom(t, db, rng, m, 100, 50)
 		must(t, db.Flush())
 		collectNow(t, db)
@@ -260,9 +262,20 @@ func TestSnapshotOutlivesWriter(t *testing.T) {
 		}
 		db.Free()
 		db = openMem(t, fs, frugal)
-		checkSnapshot(t, held, heldModel)
+		writeRandom(t, db, rng, m, 100, 50)
+		must(t, db.Compact())
+		collectNow(t, db)
+		for j, s := range held {
+			checkSnapshot(t, s, models[j])
+			for _, f := range s.Files() { // it may be open still
+				_, err := fs.Stat(f.Path)
+				must(t, err)
+			}
+		}
 	}
-	held.Close()
+	for _, s := range held {
+		s.Close()
+	}
 	collectNow(t, db)
 	if v := versionsOf(t, db); len(v) != 2 {
 		t.Fatalf("manifests %v are left", v)

@@ -67,8 +67,8 @@ func (r *run) checkGarbage() error {
 	if err != nil {
 		return err
 	}
-	if most := r.config.Options.RetainVersions; most > 0 && !r.config.survivesGarbage() && len(versions) > most+1 {
-		return fmt.Errorf("manifests %v are kept, more than %d", versions, most+1)
+	if most := r.config.Options.RetainVersions + 1; r.config.Options.GCGrace < 0 && len(versions) > most {
+		return fmt.Errorf("manifests %v are kept, more than %d", versions, most)
 	}
 	named := map[string]bool{}
 	for _, v := range versions {

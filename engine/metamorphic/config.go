@@ -27,7 +27,7 @@ func Configs() []Config {
 		{"default", engine.Options{}},
 		{"tiny", engine.Options{
 			MemtableBytes: tiny, MaxImmutables: 1, L0Files: 2, TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, LevelMultiplier: 2,
-			RetainVersions: 1, GCGrace: none,
+			GCGrace: none,
 		}},
 		{"tiny-interval", engine.Options{
 			MemtableBytes: tiny, Durability: engine.Interval, SyncInterval: 1e6, L0Files: 2, TargetFileBytes: smallFile,
@@ -90,6 +90,3 @@ func RandomConfig(seed uint64) Config {
 	}
 	return Config{Name: fmt.Sprintf("random-%d", seed), Options: o}
 }
-
-// survivesGarbage says whether files stay for a while after nobody is known to need them.
-func (c Config) survivesGarbage() bool { return c.Options.GCGrace >= 0 }

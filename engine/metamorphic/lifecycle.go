@@ -55,16 +55,6 @@ func (r *run) reopen(orderly bool) error {
 
 // restart opens the database anew on a disk without failures.
 func (r *run) restart() error {
-	for len(r.held) > 0 && !r.config.survivesGarbage() { // the next opening removes what they need
-		if err := r.readHeld(true, nil); err != nil {
-			return fmt.Errorf("a snapshot of a closed database: %w", err)
-		}
-	}
-	for len(r.walks) > 0 && !r.config.survivesGarbage() {
-		if err := r.stepWalk(0, 0); err != nil {
-			return fmt.Errorf("a scan of a closed database: %w", err)
-		}
-	}
 	r.leave()
 	if r.disk.afterCut() != nil {
 		return nil
@@ -249,15 +239,12 @@ func (r *run) hold() error {
 	return nil
 }
 
-// readHeld compares a held snapshot, the oldest one without rng, with the state of its time, and releases it.
+// readHeld compares a held snapshot with the state of its time.
 func (r *run) readHeld(release bool, rng *rand.Rand) error {
 	if len(r.held) == 0 {
 		return nil
 	}
-	i := 0
-	if rng != nil {
-		i = rng.IntN(len(r.held))
-	}
+	i := rng.IntN(len(r.held))
 	h := r.held[i]
 	if err := r.checkSnapshot(h.s, h.state); err != nil {
 		return fmt.Errorf("the snapshot of change %d, %d changes later: %w", h.state.changes, r.current().changes-h.state.changes, err)

@@ -54,7 +54,7 @@ type Manifest struct {
 	FlushedSeq base.Seq
 	Properties map[string]string // without the schema
 
-	stamp stamp // of the file it was read from
+	stamp stamp // of the file it was read from; zero where it was not
 }
 
 // Next returns a copy with the next version number and no properties, for a commit to change.
@@ -63,6 +63,7 @@ func (m *Manifest) Next() *Manifest {
 	n.Version++
 	n.Files = append([]*File(nil), m.Files...)
 	n.Properties = map[string]string{}
+	n.stamp = stamp{}
 	return &n
 }
 
