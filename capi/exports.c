@@ -438,6 +438,18 @@ int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const MeruScanRang
 								   OUT(err));
 }
 
+int meru_snapshot_part(const MeruSnapshot *snapshot, struct ArrowArray *lower, const struct ArrowSchema *lower_schema,
+					   uint8_t lower_exclusive, struct ArrowArray *upper, const struct ArrowSchema *upper_schema,
+					   uint8_t upper_exclusive, MeruSnapshot **part, char **err) {
+	if (capi_forked) {
+		capi_array_release(lower);
+		capi_array_release(upper);
+		return capi_refuse_forked(err);
+	}
+	return merugo_snapshot_part(HANDLE(snapshot), lower, upper, (struct ArrowSchema *)lower_schema,
+								(struct ArrowSchema *)upper_schema, lower_exclusive, upper_exclusive, OUT(part),
+								OUT(err));
+}
 int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
 					  int *found, struct ArrowArray *out, char **err) {
 	if (capi_forked) {

@@ -15,10 +15,12 @@ import (
 // snapshot is what MeruSnapshot stands for, with what it owns in C memory: both are made at first use and freed at
 // release.
 type snapshot struct {
-	s *engine.Snapshot
+	s    *engine.Snapshot
+	part *engine.Part // where only a range of keys is shown
 
 	mu      sync.Mutex
 	files   []engine.FileInfo
+	indices []int            // of the files, in the engine's snapshot
 	memory  *object          // texts, keys and positions
 	infos   []C.MeruFileInfo // but for deleted
 	deletes []*fileDeletes
@@ -45,14 +47,49 @@ func merugo_snapshot_acquire(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		snap := &snapshot{s: s, files: s.Files()}
-		snap.deletes = make([]*fileDeletes, len(snap.files))
-		for i := range snap.deletes {
-			snap.deletes[i] = new(fileDeletes)
+		files := s.Files()
+		all := make([]int, len(files))
+		for i := range all {
+			all[i] = i
 		}
-		*out = handles.add(snap)
+		*out = handles.add(newSnapshot(s, nil, files, all))
 		return nil
 	})
+}
+
+// newSnapshot wraps a snapshot, or a part of one, with the files that it has.
+func newSnapshot(s *engine.Snapshot, part *engine.Part, files []engine.FileInfo, indices []int) *snapshot {
+	snap := &snapshot{s: s, part: part, files: files, indices: indices, deletes: make([]*fileDeletes, len(files))}
+	for i := range snap.deletes {
+		snap.deletes[i] = new(fileDeletes)
+	}
+	return snap
+}
+
+func (s *snapshot) memoryRows() int {
+	if s.part != nil {
+		return s.part.MemoryRows()
+	}
+	return s.s.MemoryRows()
+}
+
+func (s *snapshot) liveRows() int64 {
+	if s.part != nil {
+		return s.part.LiveRows()
+	}
+	return s.s.LiveRows()
+}
+
+func (s *snapshot) scan(o engine.ScanOptions) (*engine.RowIter, error) { return s.s.Scan(o) }
+
+func (s *snapshot) overlay(o engine.ScanOptions) (*engine.RowIter, error) {
+	if s.part == nil {
+		return s.s.OverlayRange(o)
+	}
+	if len(o.Lower) > 0 || len(o.Upper) > 0 || o.Reverse || o.Limit > 0 {
+		return nil, invalid("argument range: the overlay of a part has no range of its own")
+	}
+	return s.part.Overlay(o.Projection), nil
 }
 
 //export merugo_snapshot_release
@@ -118,7 +155,7 @@ func keyView(o *object, key []byte) (C.MeruBytesView, error) {
 func (s *snapshot) hidden(i int) ([]C.uint32_t, error) {
 	d := s.deletes[i]
 	d.once.Do(func() {
-		rows, err := s.s.Deletes(i)
+		rows, err := s.s.Deletes(s.indices[i])
 		if d.err = err; err != nil || len(rows) == 0 {
 			return
 		}
@@ -141,7 +178,7 @@ func (s *snapshot) countHidden(i int) (int64, error) {
 	if s.s.MemoryRows() == 0 {
 		return s.files[i].Deleted, nil
 	}
-	rows, err := s.s.Deletes(i)
+	rows, err := s.s.Deletes(s.indices[i])
 	return int64(len(rows)), err
 }
 
@@ -157,7 +194,7 @@ func merugo_snapshot_info(h C.uintptr_t, out *C.MeruSnapshotInfo, cerr *C.uintpt
 		}
 		store(out, C.MeruSnapshotInfo{
 			version: C.int64_t(snap.s.Version()), seq: C.uint64_t(snap.s.Seq()), file_count: C.uint64_t(len(snap.files)),
-			live_rows: C.uint64_t(snap.s.LiveRows()), memory_rows: C.uint64_t(snap.s.MemoryRows()),
+			live_rows: C.uint64_t(snap.liveRows()), memory_rows: C.uint64_t(snap.memoryRows()),
 		})
 		return nil
 	})
@@ -262,20 +299,20 @@ func goProjection(columns *C.uint32_t, n C.uintptr_t, s *engine.Schema) ([]int, 
 //export merugo_snapshot_overlay
 func merugo_snapshot_overlay(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uintptr_t, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		return streamRange(h, r, columns, n, 0, out, (*engine.Snapshot).OverlayRange)
+		return streamRange(h, r, columns, n, 0, out, (*snapshot).overlay)
 	})
 }
 
 //export merugo_scan_arrow
 func merugo_scan_arrow(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uintptr_t, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		return streamRange(h, r, columns, n, scanBatchRows, out, (*engine.Snapshot).Scan)
+		return streamRange(h, r, columns, n, scanBatchRows, out, (*snapshot).scan)
 	})
 }
 
 // streamRange puts a stream over what scan returns into *out.
 func streamRange(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uintptr_t, batchRows int, out *C.struct_ArrowArrayStream,
-	scan func(*engine.Snapshot, engine.ScanOptions) (*engine.RowIter, error),
+	scan func(*snapshot, engine.ScanOptions) (*engine.RowIter, error),
 ) error {
 	if err := need(out, "out"); err != nil {
 		return err
@@ -294,7 +331,7 @@ func streamRange(h C.uintptr_t, r *C.MeruScanRange, columns *C.uint32_t, n C.uin
 			return err
 		}
 	}
-	it, err := scan(snap.s, o)
+	it, err := scan(snap, o)
 	if err != nil {
 		return err
 	}

@@ -113,9 +113,12 @@ func CodeOf(err error) Code { return base.CodeOf(err) }
 func Errorf(code Code, format string, args ...any) error { return base.Errorf(code, format, args...) }
 
 // KeySchema returns the key columns of s in key order as a schema of their own, for batches of keys.
-func KeySchema(s *Schema) *Schema {
+func KeySchema(s *Schema) *Schema { return KeyPrefixSchema(s, len(s.PrimaryKey)) }
+
+// KeyPrefixSchema is [KeySchema] for the first n columns of the key.
+func KeyPrefixSchema(s *Schema, n int) *Schema {
 	k := &Schema{TableName: s.TableName, SchemaID: s.SchemaID, LastColumnID: s.LastColumnID}
-	for i, c := range s.PrimaryKey {
+	for i, c := range s.PrimaryKey[:n] {
 		k.Columns = append(k.Columns, s.Columns[c])
 		k.PrimaryKey = append(k.PrimaryKey, i)
 	}

@@ -514,6 +514,15 @@ MERU_API int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const Mer
  * *found 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
 MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
 							   int *found, struct ArrowArray *out, char **err);
+/* What a snapshot shows of a range of keys, as a snapshot of its own: it has the files that meet the range, and its
+ * overlay is what is in memory of the range. Where the range holds few rows the part has no files, and its overlay yields
+ * all of them; one key costs a look-up. Its live_rows is an estimate. The ends are prefixes of the key: struct arrays of
+ * one row with the first key columns in key order (taken, as above); NULL is open. *part is released by
+ * meru_snapshot_release(), before or after the whole. Parts of parts and meru_snapshot_get() see the whole. */
+MERU_API int meru_snapshot_part(const MeruSnapshot *snapshot, struct ArrowArray *lower,
+								const struct ArrowSchema *lower_schema, uint8_t lower_exclusive,
+								struct ArrowArray *upper, const struct ArrowSchema *upper_schema,
+								uint8_t upper_exclusive, MeruSnapshot **part, char **err);
 
 /* Rows of a key range in key order, downwards with reverse, as a stream of struct arrays of at most 65,536 rows. range may be NULL. */
 MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,

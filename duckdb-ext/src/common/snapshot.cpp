@@ -38,10 +38,29 @@ shared_ptr<MeruSnapshotRef> MeruSnapshotLease::Get() const {
 	return snapshot;
 }
 
+shared_ptr<MeruSnapshotLease> MeruSnapshotLease::Sublet(shared_ptr<MeruSnapshotRef> part) {
+	auto result = make_shared_ptr<MeruSnapshotLease>(std::move(part));
+	lock_guard<mutex> guard(lock);
+	if (!snapshot) {
+		result->End();
+	}
+	parts.push_back(weak_ptr<MeruSnapshotLease>(result));
+	return result;
+}
+
 void MeruSnapshotLease::End() {
 	shared_ptr<MeruSnapshotRef> released;
-	lock_guard<mutex> guard(lock);
-	std::swap(released, snapshot);
+	vector<weak_ptr<MeruSnapshotLease>> ending;
+	{
+		lock_guard<mutex> guard(lock);
+		std::swap(released, snapshot);
+		std::swap(ending, parts);
+	}
+	for (auto &part : ending) {
+		if (auto lease = part.lock()) {
+			lease->End();
+		}
+	}
 }
 
 } // namespace duckdb

@@ -50,7 +50,7 @@ BindInfo ScanBindInfo(const optional_ptr<FunctionData> bind_data_p) {
 //! Where no rows are in memory, their number is known, so that COUNT(*) need not read anything.
 vector<PartitionStatistics> ScanPartitionStats(ClientContext &, GetPartitionStatsInput &input) {
 	auto &files = FileList(input.bind_data->Cast<MultiFileBindData>());
-	if (files.MemoryRows() > 0) {
+	if (files.MemoryRows() > 0 || files.IsNarrowed()) {
 		return {};
 	}
 	PartitionStatistics statistics;
@@ -68,7 +68,11 @@ InsertionOrderPreservingMap<string> ScanToString(TableFunctionToStringInput &inp
 	}
 	auto in_memory = files.MemoryRows();
 	result["Version"] = std::to_string(files.Version());
-	result["Files"] = std::to_string(files.GetTotalFileCount() - (in_memory > 0 ? 1 : 0));
+	auto file_count = files.GetTotalFileCount() - (in_memory > 0 ? 1 : 0);
+	result["Files"] = std::to_string(file_count);
+	if (files.IsNarrowed()) {
+		result["Files"] += " of " + std::to_string(files.WholeFileCount());
+	}
 	result["Changes In Memory"] = std::to_string(in_memory);
 	return result;
 }
@@ -76,7 +80,7 @@ InsertionOrderPreservingMap<string> ScanToString(TableFunctionToStringInput &inp
 //! Plans with merutable scans are not stored. But DuckDB takes two parts of a query for the same, and runs one of them,
 //! if they serialize to the same bytes: these must name what is scanned.
 void ScanSerialize(Serializer &serializer, const optional_ptr<FunctionData> bind_data_p, const TableFunction &) {
-	auto &lease = FileList(bind_data_p->Cast<MultiFileBindData>()).Lease();
+	auto &lease = FileList(bind_data_p->Cast<MultiFileBindData>()).WholeLease();
 	auto snapshot = lease.Get();
 	serializer.WriteProperty(100, "path", snapshot->Database().Path());
 	serializer.WriteProperty(101, "seq", snapshot->Info().seq);

@@ -34,6 +34,9 @@ class MeruSnapshotRef {
 	MeruDatabase &Database() const {
 		return *database;
 	}
+	const shared_ptr<MeruDatabase> &SharedDatabase() const {
+		return database;
+	}
 
   private:
 	shared_ptr<MeruDatabase> database;
@@ -52,11 +55,14 @@ class MeruSnapshotLease {
 
 	//! Throws after End().
 	shared_ptr<MeruSnapshotRef> Get() const;
+	//! A lease on a part of this snapshot, which ends when this one does.
+	shared_ptr<MeruSnapshotLease> Sublet(shared_ptr<MeruSnapshotRef> part);
 	void End();
 
   private:
 	mutable mutex lock;
 	shared_ptr<MeruSnapshotRef> snapshot;
+	vector<weak_ptr<MeruSnapshotLease>> parts;
 };
 
 } // namespace duckdb

@@ -4,17 +4,32 @@
 
 #include "common/snapshot.hpp"
 #include "duckdb/common/multi_file/multi_file_list.hpp"
+#include "duckdb/common/mutex.hpp"
 
 namespace duckdb {
 class TableCatalogEntry;
 
 class SnapshotFileList : public MultiFileList {
   public:
-	//! table: the entry of an attached database that is being scanned, if one is.
-	SnapshotFileList(shared_ptr<MeruSnapshotLease> lease, shared_ptr<TableCatalogEntry> table);
+	//! table: the entry of an attached database that is being scanned, if one is. whole: the list of which this one is
+	//! a part.
+	SnapshotFileList(shared_ptr<MeruSnapshotLease> lease, shared_ptr<TableCatalogEntry> table,
+					 optional_ptr<const SnapshotFileList> whole = nullptr);
 
 	const MeruSnapshotLease &Lease() const {
 		return *lease;
+	}
+	//! The lease on the whole snapshot.
+	const MeruSnapshotLease &WholeLease() const {
+		return *whole_lease;
+	}
+	//! Whether filters left files or rows out.
+	bool IsNarrowed() const {
+		return lease != whole_lease;
+	}
+	//! How many files there are without filters.
+	idx_t WholeFileCount() const {
+		return whole_file_count;
 	}
 	optional_ptr<TableCatalogEntry> Table() const {
 		return table.get();
@@ -55,8 +70,15 @@ class SnapshotFileList : public MultiFileList {
 
   private:
 	shared_ptr<MeruSnapshotLease> lease;
+	shared_ptr<MeruSnapshotLease> whole_lease;
+	idx_t whole_file_count;
 	shared_ptr<TableCatalogEntry> table;
-	vector<OpenFileInfo> files;
+	//! Filled when it is asked for: what filters leave out need not be looked at.
+	const vector<OpenFileInfo> &Expand() const;
+
+	mutable mutex expand_lock;
+	mutable bool expanded = false;
+	mutable vector<OpenFileInfo> files;
 	idx_t live_rows;
 	idx_t memory_rows;
 	int64_t version;
