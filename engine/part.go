@@ -21,9 +21,12 @@ type Part struct {
 	direct bool
 }
 
-// directRows is how many rows a range has at most that is read here: opening a file costs a reader by itself more than
-// that.
-const directRows = 16_384
+// How many rows a range has at most that is read here. Opening a file costs a reader by itself more than some; and with
+// rows in memory, it has to look up which rows of the whole file these supersede.
+const (
+	directRows           = 2_048
+	directRowsWithMemory = 16_384
+)
 
 // Part returns a part of the snapshot: the rows between the bounds. Only Lower and Upper and how they include count. The
 // part has a reference of its own on what the snapshot shows; Close it.
@@ -46,15 +49,19 @@ func (s *Snapshot) Part(o ScanOptions) (*Part, error) {
 		p.files = append(p.files, meeting(s.state.files, run, r)...)
 	}
 	slices.Sort(p.files)
-	p.memory = p.countMemory(directRows + 1)
-	n, err := p.estimate(directRows - p.memory)
+	limit := directRows
+	if s.MemoryRows() > 0 {
+		limit = directRowsWithMemory
+	}
+	p.memory = p.countMemory(limit + 1)
+	n, err := p.estimate(limit - p.memory)
 	if err != nil {
 		p.Close()
 		return nil, err
 	}
-	if p.memory+n <= directRows {
+	if p.memory+n <= limit {
 		p.direct, p.memory = true, p.memory+n
-	} else if p.memory > directRows {
+	} else if p.memory > limit {
 		p.memory = s.MemoryRows()
 	}
 	return p, nil

@@ -17,7 +17,7 @@ func TestParts(t *testing.T) {
 	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes, TargetFileBytes: 64 << 10})
 	defer db.Free()
 	m := model{}
-	const keys = 40_000
+	const keys = 12_000
 	for step := range 14 {
 		switch {
 		case step%7 == 3:
@@ -25,10 +25,10 @@ func TestParts(t *testing.T) {
 		case step%3 == 1:
 			must(t, db.Flush())
 		}
-		writeRandom(t, db, rng, m, keys, []int{9000, 300, 2}[step%3])
+		writeRandom(t, db, rng, m, keys, []int{7000, 300, 2}[step%3])
 		s, err := db.Snapshot()
 		must(t, err)
-		for range 12 {
+		for range 8 {
 			checkPart(t, s, randomRange(rng, keys), m)
 		}
 		s.Close()
