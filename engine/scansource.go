@@ -178,6 +178,9 @@ func (f *runSource) read() error {
 	return nil
 }
 
+// fileBatchBytes bounds what is read of a file at a time: read-ahead holds two such batches of every run.
+const fileBatchBytes = batchBytes / 2
+
 // open opens the next file.
 func (f *runSource) open() error {
 	s := f.scan.state
@@ -194,7 +197,9 @@ func (f *runSource) open() error {
 	if err != nil {
 		return err
 	}
-	o := sst.IterOptions{Projection: f.columns, Skip: skip, Reverse: f.scan.reverse, BatchRows: f.scan.batchRows}
+	o := sst.IterOptions{
+		Projection: f.columns, Skip: skip, Reverse: f.scan.reverse, BatchRows: f.scan.batchRows, BatchBytes: fileBatchBytes,
+	}
 	// A bound that the file lies within costs a lookup.
 	if f.r.lower != nil && bytes.Compare(file.meta.KeyMin, f.r.lower) < 0 {
 		o.Lower, o.LowerInclusive = f.r.lower, true

@@ -1,7 +1,7 @@
 // Command engine measures the engine beside Pebble: the same rows, the same machine, the same run, taking turns. Only the
 // ratios count; what a figure is for stands in the design.
 //
-//	./dev bench engine [-only REGEXP] [-rows N] [-load N] [-dir DIR] [-alone] [-cpuprofile FILE]
+//	./dev bench engine [-only REGEXP] [-rows N] [-load N] [-dir DIR] [-alone] [-cpu] [-cpuprofile FILE]
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -23,6 +24,7 @@ var (
 	loadRows = flag.Int("load", 3_000_000, "rows of the bulk load")
 	only     = flag.String("only", "", "measure what matches this regular expression")
 	base     = flag.String("dir", "", "where the databases are made (default: the system's temporary directory)")
+	cpu      = flag.Bool("cpu", false, "count processor time, of all threads, where the machine has other things to do")
 	alone    = flag.Bool("alone", false, "without Pebble, for profiles")
 	profile  = flag.String("cpuprofile", "", "write a CPU profile, from the first timed part on")
 )
@@ -92,7 +94,10 @@ func figures() []figure {
 		{"flush of 300 k random upserts", "ms", false, flush},
 		{"point get, warm, hit: median", "us", false, func(open func(options) store) float64 { return gets(open, true) }},
 		{"point get, warm, miss: median", "us", false, func(open func(options) store) float64 { return gets(open, false) }},
+		{"point get, warm, hit, 30 files: median", "us", false, func(open func(options) store) float64 { return getsCompacted(open, cacheBytes) }},
+		{"point get, hit, 30 files, no cache: median", "us", false, func(open func(options) store) float64 { return getsCompacted(open, -1) }},
 		{"scan of a full memtable", "rows/s", true, scanMemory},
+		{"scan of a compacted table (ours into Arrow batches)", "rows/s", true, scanAll},
 		{"open with a log of 64 MB", "ms", false, reopen},
 	}
 }
@@ -176,6 +181,23 @@ func gets(open func(options) store, hit bool) float64 {
 	s := open(options{memtable: defaultMemtable})
 	defer s.kill()
 	fill(s, *rows, 2)
+	return medianGet(s, hit, 300_000, 200_000)
+}
+
+// getsCompacted measures gets of a table of many files that do not overlap.
+func getsCompacted(open func(options) store, cache int64) float64 {
+	s := open(options{memtable: defaultMemtable, cache: cache, file: int64(*rows) * valueBytes / 30})
+	defer s.kill()
+	fill(s, *rows, 2)
+	s.compact()
+	if cache < 0 {
+		return medianGet(s, true, 1000, 10_000)
+	}
+	return medianGet(s, true, 300_000, 200_000)
+}
+
+// medianGet measures n gets after some that are not counted.
+func medianGet(s store, hit bool, warm, n int) float64 {
 	rng := newRand()
 	key := func() int64 {
 		k := 2 * rng.Int64N(int64(*rows))
@@ -184,7 +206,6 @@ func gets(open func(options) store, hit bool) float64 {
 		}
 		return k
 	}
-	const warm, n = 300_000, 200_000
 	for range warm {
 		s.get(key())
 	}
@@ -221,6 +242,25 @@ func scanMemory(open func(options) store) float64 {
 	return float64(total) / spent.Seconds()
 }
 
+func scanAll(open func(options) store) float64 {
+	s := open(options{memtable: defaultMemtable})
+	defer s.kill()
+	fill(s, *rows, 1)
+	s.compact()
+	s.scan()
+	const times = 5
+	total := 0
+	spent := timed(func() {
+		for range times {
+			total += s.scan()
+		}
+	})
+	if total != times**rows {
+		panic(fmt.Sprintf("%d scans returned %d rows", times, total))
+	}
+	return float64(total) / spent.Seconds()
+}
+
 func reopen(open func(options) store) float64 {
 	o := options{memtable: 128 << 20}
 	s := open(o)
@@ -252,6 +292,12 @@ func peakMemory() string {
 	return "unknown"
 }
 
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 func perSecond(n int, fn func()) float64 { return float64(n) / timed(fn).Seconds() }
@@ -265,9 +311,13 @@ func check(err error) {
 
 func timed(fn func()) time.Duration {
 	startProfile()
-	start := time.Now()
+	clock := func() time.Duration { return time.Duration(time.Now().UnixNano()) }
+	if *cpu {
+		clock = processorTime
+	}
+	start := clock()
 	fn()
-	return time.Since(start)
+	return clock() - start
 }
 
 var profiling sync.Once

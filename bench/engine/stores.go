@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 
@@ -24,13 +25,26 @@ type store interface {
 	get(key int64) bool
 	// scanMemory reads the rows that are only in memory and returns how many there are.
 	scanMemory() int
+	// scan reads all rows and returns how many there are.
+	scan() int
+	// compact merges everything into files that do not overlap.
+	compact()
 	// kill ends it without a flush.
 	kill()
 }
 
 // options are those in which the figures differ from the engines' defaults.
 type options struct {
-	memtable int // bytes
+	memtable int   // bytes
+	cache    int64 // bytes; 0: cacheBytes; negative: none
+	file     int64 // target size of data files in bytes; 0: the default
+}
+
+func (o options) cacheBytes() int64 {
+	if o.cache == 0 {
+		return cacheBytes
+	}
+	return o.cache
 }
 
 // merutable is our engine.
@@ -40,7 +54,10 @@ type merutable struct {
 }
 
 func openMerutable(dir string, o options) store {
-	db, err := engine.Open(dir, engine.Options{MemtableBytes: o.memtable, CacheBytes: cacheBytes})
+	db, err := engine.Open(dir, engine.Options{
+		MemtableBytes: o.memtable, CacheBytes: o.cacheBytes(), RowCacheBytes: min(o.cache, 0), TargetFileBytes: o.file,
+		NoAutoCompaction: true,
+	})
 	check(err)
 	if !db.HasTable() {
 		check(db.CreateTable(schema()))
@@ -102,6 +119,57 @@ func (m *merutable) scanMemory() int {
 	}
 }
 
+// scan makes the Arrow batches of meru_scan_arrow, in memory that is used again as malloc would.
+func (m *merutable) scan() int {
+	s, err := m.db.Snapshot()
+	check(err)
+	defer s.Close()
+	it, err := s.Scan(engine.ScanOptions{BatchRows: 65_536})
+	check(err)
+	defer it.Close()
+	mem := &recycler{}
+	n := 0
+	for {
+		c, err := it.Next()
+		check(err)
+		if c == nil {
+			return n
+		}
+		batch, err := engine.ToArrow(c, s.Schema(), nil, mem)
+		check(err)
+		n += int(batch.NumRows())
+		batch.Release()
+	}
+}
+
+func (m *merutable) compact() { check(m.db.Compact()) }
+
+// recycler is an allocator that keeps the buffers that come back.
+type recycler struct{ free [][]byte }
+
+func (r *recycler) Allocate(size int) []byte {
+	for i, b := range r.free {
+		if cap(b) >= size {
+			r.free = append(r.free[:i], r.free[i+1:]...)
+			return b[:size]
+		}
+	}
+	return make([]byte, size, size+size/8)
+}
+
+func (r *recycler) Reallocate(size int, b []byte) []byte {
+	if size <= cap(b) {
+		return b[:size]
+	}
+	return append(r.Allocate(size)[:0], b...)[:size]
+}
+
+func (r *recycler) Free(b []byte) {
+	if len(r.free) < 32 {
+		r.free = append(r.free, b)
+	}
+}
+
 func (m *merutable) kill() { m.db.Free() }
 
 // peer is Pebble, with a memtable and a cache of the same size.
@@ -110,11 +178,15 @@ type peer struct {
 }
 
 func openPeer(dir string, o options) store {
-	cache := pebble.NewCache(cacheBytes)
+	cache := pebble.NewCache(max(o.cacheBytes(), 0))
 	defer cache.Unref()
-	db, err := pebble.Open(dir, &pebble.Options{
+	opts := &pebble.Options{
 		MemTableSize: uint64(o.memtable), MemTableStopWritesThreshold: 5, Cache: cache, Logger: silent{},
-	})
+	}
+	for i := range opts.TargetFileSizes {
+		opts.TargetFileSizes[i] = o.file // 0 is its default
+	}
+	db, err := pebble.Open(dir, opts)
 	check(err)
 	return &peer{db: db}
 }
@@ -155,6 +227,12 @@ func (p *peer) get(key int64) bool {
 	check(closer.Close())
 	return true
 }
+
+func (p *peer) compact() {
+	check(p.db.Compact(context.Background(), pebbleKey(nil, 0), pebbleKey(nil, 1<<62), false))
+}
+
+func (p *peer) scan() int { return p.scanMemory() }
 
 func (p *peer) scanMemory() int {
 	it, err := p.db.NewIter(nil)

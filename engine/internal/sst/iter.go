@@ -9,10 +9,8 @@ import (
 
 // Bounds of a batch.
 const (
-	defaultBatchRows = 8192
-	// batchBytes is about how many bytes the values of a batch take, by the average of the row group. No batch is larger
-	// than its row group's rows were in the writer, whatever the average says.
-	batchBytes = 4 << 20
+	defaultBatchRows  = 8192
+	defaultBatchBytes = 4 << 20
 )
 
 // IterOptions say which rows and columns an iteration yields, and how. The zero value means all of them, upwards.
@@ -31,8 +29,11 @@ type IterOptions struct {
 	// ReadAhead decodes the next batch on another goroutine while the caller uses the last one. At most two batches are
 	// held at a time. Close ends the goroutine.
 	ReadAhead bool
-	// BatchRows bounds the rows of a batch. The default value is 8192; wide rows have fewer.
+	// BatchRows bounds the rows of a batch. The default value is 8192.
 	BatchRows int
+	// BatchBytes is about how many bytes the values of a batch take at most, by the average of the row group. No batch is
+	// larger than its row group's rows were in the writer, whatever the average says. The default value is 4 MiB.
+	BatchBytes int
 }
 
 // Iter yields the rows of a file in batches. It is for one goroutine at a time, and must be closed.
@@ -58,6 +59,9 @@ type batch struct {
 func (r *Reader) NewIter(o IterOptions) *Iter {
 	if o.BatchRows <= 0 {
 		o.BatchRows = defaultBatchRows
+	}
+	if o.BatchBytes <= 0 {
+		o.BatchBytes = defaultBatchBytes
 	}
 	if err := r.checkProjection(o.Projection); err != nil {
 		return &Iter{err: err}

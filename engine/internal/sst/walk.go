@@ -188,7 +188,7 @@ func (w *walker) openGroup(next int64) error {
 		bytes += meta.TotalUncompressedSize()
 	}
 	rows := w.r.groups[w.group].rows
-	w.limit = int(max(1, min(int64(w.o.BatchRows), batchBytes/max(1, bytes/rows))))
+	w.limit = int(max(1, min(int64(w.o.BatchRows), int64(w.o.BatchBytes)/max(1, bytes/rows))))
 	return nil
 }
 
