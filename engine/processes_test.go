@@ -126,9 +126,15 @@ func startProcess(t *testing.T, role, dir string, seed uint64) *process {
 // startChild runs a test in a process of its own.
 func startChild(t *testing.T, test string, env ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^"+test+"$"), lines: make(chan string)}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stderr = os.Stderr
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), env...)
+	return startCommand(t, cmd)
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, lines: make(chan string)}
+	cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	must(t, err)
 	p.stdin = in

@@ -1,14 +1,8 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -123,85 +117,4 @@ func TestReaderWithoutDatabase(t *testing.T) {
 	must(t, fs.MkdirAll("/empty"))
 	_, err = Open("/empty", Options{ReadOnly: true, fs: fs})
 	wantCode(t, err, CodeNotFound)
-}
-
-// TestReaderWithoutRights has a process read that may write nothing in the directory: it reads, and pins what it reads.
-func TestReaderWithoutRights(t *testing.T) {
-	if dir := os.Getenv(dirVar); dir != "" {
-		if err := readWithoutRights(dir); err != nil {
-			fmt.Println("failed:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("only root can become somebody else")
-	}
-	dir := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(dir), 0o755))
-	must(t, os.Chmod(dir, 0o755))
-	db, err := Open(dir, frugal)
-	must(t, err)
-	defer db.Free()
-	must(t, db.CreateTable(testSchema()))
-	rng := rand.New(rand.NewPCG(4, 4))
-	balance, err := balances(db)
-	must(t, err)
-	change := func() {
-		must(t, replaceGroup(db, rng, procSmall, procSmallN))
-		must(t, transfer(db, rng, balance))
-		must(t, db.Flush())
-	}
-	change()
-	p := startChild(t, "TestReaderWithoutRights", dirVar+"="+dir)
-	p.await(t)
-	for range 4 {
-		change()
-	}
-	if r := collectNow(t, db); r.ReaderPins != 1 {
-		t.Errorf("the reader's manifest is not pinned: %+v", r)
-	}
-	p.finish(t)
-	if r := collectNow(t, db); r.ReaderPins != 0 || r.KeptManifests != 2 {
-		t.Errorf("the reader is gone: %+v", r)
-	}
-}
-
-func readWithoutRights(dir string) error {
-	const nobody = 65534
-	for _, err := range []error{syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)} {
-		if err != nil {
-			return err
-		}
-	}
-	if f, err := os.Create(filepath.Join(dir, "mine")); err == nil {
-		_ = f.Close()
-		return errors.New("it may write")
-	}
-	db, err := Open(dir, Options{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer db.Free()
-	held, err := db.Snapshot()
-	if err != nil {
-		return err
-	}
-	before, err := addUp(held)
-	if err != nil {
-		return err
-	}
-	fmt.Println("did")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the writer went on
-	after, err := addUp(held)
-	if err == nil && after != before {
-		err = errors.New("the snapshot changed")
-	}
-	if err == nil {
-		err = db.Refresh()
-	}
-	if err == nil {
-		err = lookAt(db)
-	}
-	return err
 }
