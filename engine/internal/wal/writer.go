@@ -14,7 +14,7 @@ const (
 	// Preallocation makes the sync of a small record about a quarter cheaper, as the size stays the same (ext4, virtual
 	// SSD: median 95 instead of 131 microseconds).
 	reserveMin = 256 << 10
-	reserveMax = 4 << 20
+	reserveMax = 16 << 20
 )
 
 // Writer appends records to a log. Its methods may be called from any goroutine; a Sync does not hold up Append.
