@@ -28,8 +28,8 @@ const (
 	// maxBoundBytes is the longest value that statistics hold. Longer ones are left out, never cut: a reader that takes
 	// a cut bound for a value of the column is silently wrong.
 	maxBoundBytes = 256
-	// maxStatisticsBytes is the longest value of a column with statistics at all. Keys are no longer.
-	maxStatisticsBytes = base.MaxKeyBytes
+	// maxStatisticsBytes is the longest value of a column with statistics at all.
+	maxStatisticsBytes = 1 << 20
 	// bloomFPP makes filters of 8.5 bits a key for a full row group, the closest power of two.
 	bloomFPP      = 0.02
 	maxBloomBytes = 16 << 20

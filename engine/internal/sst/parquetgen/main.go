@@ -45,7 +45,7 @@ func run(dir string) error {
 	g.everyType()
 	g.everyKey()
 	for _, c := range cases {
-		g.named(c.name, c.schema(), c.rows)
+		g.named(c.name, c.schema(), c.rows, c.groupRows)
 	}
 	return g.err
 }
@@ -86,12 +86,12 @@ func (g *generator) random(name string, o sst.WriterOptions, n int, seed int64, 
 }
 
 // named writes rows given by value.
-func (g *generator) named(name string, s *base.Schema, vals [][]base.Value) {
+func (g *generator) named(name string, s *base.Schema, vals [][]base.Value, groupRows int) {
 	rows, err := ssttest.RowsOf(s, vals)
 	if g.err == nil {
 		g.err = err
 	}
-	g.write(name, sst.WriterOptions{Schema: s, Level: 1}, rows)
+	g.write(name, sst.WriterOptions{Schema: s, Level: 1, RowGroupRows: groupRows}, rows)
 }
 
 func (g *generator) write(name string, o sst.WriterOptions, rows []ssttest.Row) {
