@@ -21,6 +21,7 @@ type RowIter struct {
 	lent      row.Columns // a source's own batch, handed out
 	project   []int
 	batchRows int
+	fileRows  int   // how many rows to read of a file at a time
 	left      int64 // rows to return yet; negative: no limit
 	err       error
 }
@@ -56,12 +57,15 @@ func newRowIter(state *readState, o ScanOptions, batchRows int) *RowIter {
 		project = row.AllColumns(schema)
 	}
 	it := &RowIter{
-		state: state, reverse: o.Reverse, project: project, batchRows: batchRows, left: o.Limit, out: row.NewColumns(schema, project),
+		state: state, reverse: o.Reverse, project: project, batchRows: batchRows, fileRows: batchRows, left: o.Limit,
+		out: row.NewColumns(schema, project),
 	}
 	if o.Limit == 0 {
 		it.left = -1
 	} else if o.Limit < int64(batchRows) {
-		it.batchRows = int(o.Limit)
+		// The first rows of a file may all be deleted: few at a time would take long.
+		const least = 512
+		it.batchRows, it.fileRows = int(o.Limit), min(batchRows, max(int(o.Limit), least))
 	}
 	return it
 }

@@ -102,6 +102,34 @@ func checkRange(t *testing.T, s *Snapshot, m model, rng *rand.Rand) {
 	}
 }
 
+// TestScanManyBatches scans files of many batches, with rows left out and rows in memory between them.
+func TestScanManyBatches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	m := model{}
+	for _, place := range []func() error{db.Compact, db.Flush, func() error { return nil }} {
+		writeRandom(t, db, rng, m, 40_000, 25_000)
+		must(t, place())
+		writeRandom(t, db, rng, m, 40_000, 200)
+		check(t, db, m)
+	}
+	s, err := db.Snapshot()
+	must(t, err)
+	defer s.Close()
+	for range 20 { // iterators that are closed early
+		it, err := s.Scan(ScanOptions{Reverse: rng.IntN(2) == 0, BatchRows: 100 + rng.IntN(3000)})
+		must(t, err)
+		for range rng.IntN(4) {
+			_, err := it.Next()
+			must(t, err)
+		}
+		it.Close()
+		_, err = it.Next()
+		wantCode(t, err, CodeClosed)
+	}
+}
+
 // TestOverlayRange compares the rows in memory of a range with those of a scan.
 func TestOverlayRange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))

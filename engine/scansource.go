@@ -198,7 +198,7 @@ func (f *runSource) open() error {
 		return err
 	}
 	o := sst.IterOptions{
-		Projection: f.columns, Skip: skip, Reverse: f.scan.reverse, BatchRows: f.scan.batchRows, BatchBytes: fileBatchBytes,
+		Projection: f.columns, Skip: skip, Reverse: f.scan.reverse, BatchRows: f.scan.fileRows, BatchBytes: fileBatchBytes,
 	}
 	// A bound that the file lies within costs a lookup.
 	if f.r.lower != nil && bytes.Compare(file.meta.KeyMin, f.r.lower) < 0 {
