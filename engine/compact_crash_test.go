@@ -250,20 +250,7 @@ func TestDeletedRowsStayDeleted(t *testing.T) {
 			must(t, err)
 			snaps = append(snaps, held{s, maps.Clone(m)})
 		}
-		s, err := db.Snapshot()
-		must(t, err)
-		it, err := s.Scan(ScanOptions{Projection: []int{1, 3}})
-		must(t, err)
-		rows := collect(t, it)
-		s.Close()
-		if len(rows) != len(m) {
-			t.Fatalf("round %d: %d rows, want %d", round, len(rows), len(m))
-		}
-		for _, r := range rows {
-			if payload, ok := m[r[0].Int64()]; !ok || doubleOf(r[1]) != float64(payload) {
-				t.Fatalf("round %d: %v, want %d (%v)", round, r, payload, ok)
-			}
-		}
+		checkRows(t, db, m)
 	}
 	for _, h := range snaps {
 		checkSnapshot(t, h.s, h.m)

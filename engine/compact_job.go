@@ -21,11 +21,15 @@ import (
 // commits delete from the inputs while the job runs is deleted from the outputs in the job's own commit: the job knows
 // where each row went.
 type compactJob struct {
-	c         *core
-	kind      compact.Kind
-	level     int        // of the outputs
-	pin       *readState // the inputs as they are at the start
-	span      compact.Span
+	c     *core
+	kind  compact.Kind
+	level int // of the outputs
+	span  compact.Span
+	// lower and upper bound the keys of the rows that the job takes, nil for no bound. Of an input that has others too
+	// those stay: the ones that were taken are deleted from it.
+	lower, upper []byte
+	// pin has the inputs as they are at the start. It changes under compactions.mu, before the job begins.
+	pin       *readState
 	interrupt func() bool
 
 	chains  []*chain
@@ -39,7 +43,7 @@ var errStale = errors.New("the inputs of the compaction left the table")
 
 // newCompactJob pins the inputs. The caller registers the job, and ends it with finishJob.
 func (c *core) newCompactJob(s *readState, p *compact.Job, interrupt func() bool) *compactJob {
-	j := &compactJob{c: c, kind: p.Kind, level: p.Level, interrupt: interrupt}
+	j := &compactJob{c: c, kind: p.Kind, level: p.Level, lower: p.Lower, upper: p.Upper, interrupt: interrupt}
 	files := make([]*liveFile, len(p.Inputs))
 	for i, n := range p.Inputs {
 		files[i] = s.files[n]
@@ -75,7 +79,10 @@ func (j *compactJob) do() error {
 	if j.kind == compact.Drop || j.kind == compact.Move {
 		return j.commit()
 	}
-	err := j.merge()
+	err := j.repin()
+	if err == nil {
+		err = j.merge()
+	}
 	if err == nil {
 		err = j.commit()
 	}
@@ -86,6 +93,28 @@ func (j *compactJob) do() error {
 		j.c.pending.remove(o.meta.Path)
 	}
 	return err
+}
+
+// repin takes the inputs as they are now: the job may have waited for others that share them. What has left the table has
+// no live rows any more, for nobody else takes inputs of a job.
+func (j *compactJob) repin() error {
+	s := j.c.current()
+	defer s.unref()
+	if s.table != j.pin.table {
+		return errStale
+	}
+	var files []*liveFile
+	for _, f := range s.files {
+		if slices.ContainsFunc(j.pin.files, func(in *liveFile) bool { return in.dataFile == f.dataFile }) {
+			files = append(files, f)
+		}
+	}
+	pin := s.only(files)
+	j.c.compactions.mu.Lock()
+	pin, j.pin = j.pin, pin
+	j.c.compactions.mu.Unlock()
+	pin.unref()
+	return nil
 }
 
 func (j *compactJob) discard() {
@@ -189,16 +218,16 @@ func (j *compactJob) commit() error {
 	s := c.current()
 	defer s.unref()
 	inputs, err := j.inputsIn(s)
-	if err != nil {
+	if err != nil || len(inputs) == 0 {
 		return err
 	}
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "compact"
-	ch := change{removed: map[*dataFile]bool{}, levels: map[*dataFile]int{}}
+	ch := change{removed: map[*dataFile]bool{}, levels: map[*dataFile]int{}, dead: map[*dataFile]*roaring.Bitmap{}}
 	var dropped base.Seq
 	if j.kind == compact.Move {
 		for _, f := range inputs {
-			if f.meta.Level != j.level && j.free(s, f.meta.KeyMin, f.meta.KeyMax) {
+			if f.meta.Level != j.level && j.free(s, nil, f.meta.KeyMin, f.meta.KeyMax) {
 				ch.levels[f.dataFile] = j.level
 			}
 		}
@@ -209,14 +238,16 @@ func (j *compactJob) commit() error {
 		if err := j.markDeleted(inputs); err != nil {
 			return err
 		}
+		if err := j.take(inputs, &ch); err != nil {
+			return err
+		}
 		for _, f := range inputs {
-			ch.removed[f.dataFile] = true
-			if f.meta.Deleted > 0 {
+			if ch.removed[f.dataFile] && f.meta.Deleted > 0 {
 				dropped = max(dropped, f.meta.SeqMax)
 			}
 		}
 		for _, o := range slices.Backward(j.outputs) {
-			if !j.free(s, o.meta.KeyMin, o.meta.KeyMax) {
+			if !j.free(s, &ch, o.meta.KeyMin, o.meta.KeyMax) {
 				o.meta.Level = 0
 			}
 			ch.added = append(ch.added, &o.newFile)
@@ -249,14 +280,43 @@ func (j *compactJob) inputsIn(s *readState) ([]*liveFile, error) {
 	return inputs, nil
 }
 
-// free reports whether the keys from lo to hi meet no file on the level of the outputs that is no input. A bulk load may
-// have put one there meanwhile. Then the file goes to level 0, where it is as right as anywhere.
-func (j *compactJob) free(s *readState, lo, hi []byte) bool {
-	if j.level == 0 {
-		return true
+// take removes the inputs, or deletes from them the rows that the job has taken where there are others.
+func (j *compactJob) take(inputs []*liveFile, ch *change) error {
+	taken := map[*dataFile]*roaring.Bitmap{}
+	for _, chain := range j.chains {
+		for _, in := range chain.inputs {
+			taken[in.file.dataFile] = in.span()
+		}
 	}
-	return !slices.ContainsFunc(s.files, func(f *liveFile) bool {
-		return f.meta.Level == j.level && bytes.Compare(lo, f.meta.KeyMax) <= 0 && bytes.Compare(f.meta.KeyMin, hi) <= 0 &&
-			!slices.ContainsFunc(j.pin.files, func(in *liveFile) bool { return in.dataFile == f.dataFile })
+	for _, f := range inputs {
+		if j.lower == nil && j.upper == nil {
+			ch.removed[f.dataFile] = true
+			continue
+		}
+		dead, err := f.deleted(j.c.dir)
+		if err != nil {
+			return err
+		}
+		if int64(dead.OrCardinality(taken[f.dataFile])) == f.meta.Rows {
+			ch.removed[f.dataFile] = true
+		} else {
+			ch.dead[f.dataFile] = taken[f.dataFile]
+		}
+	}
+	return nil
+}
+
+// free reports whether the keys from lo to hi meet no file on the level of the outputs that stays there; ch says which do
+// not, nil that all inputs do not. A bulk load may have put one there meanwhile. Then the file goes to level 0, where it is
+// as right as anywhere.
+func (j *compactJob) free(s *readState, ch *change, lo, hi []byte) bool {
+	goes := func(f *liveFile) bool {
+		if ch != nil {
+			return ch.removed[f.dataFile]
+		}
+		return slices.ContainsFunc(j.pin.files, func(in *liveFile) bool { return in.dataFile == f.dataFile })
+	}
+	return j.level == 0 || !slices.ContainsFunc(s.files, func(f *liveFile) bool {
+		return f.meta.Level == j.level && bytes.Compare(lo, f.meta.KeyMax) <= 0 && bytes.Compare(f.meta.KeyMin, hi) <= 0 && !goes(f)
 	})
 }

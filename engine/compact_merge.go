@@ -31,11 +31,40 @@ type chain struct {
 type jobInput struct {
 	file *liveFile
 	dead *roaring.Bitmap // at the start of the job
-	// before is how many live rows the chain has before this file.
-	before int64
+	// taken is how many rows the job has taken from the file, and before how many from the chain before this file. The
+	// first and the last of them stand at first and last; all live rows between are the job's.
+	taken, before int64
+	first, last   int64
 }
 
-func (in *jobInput) live() int64 { return in.file.meta.Rows - int64(in.dead.GetCardinality()) }
+// note takes note of a batch of rows from first to last.
+func (in *jobInput) note(n int, first, last int64) {
+	if in.taken == 0 {
+		in.first = first
+	}
+	in.taken += int64(n)
+	in.last = last
+}
+
+// span returns the positions from the first to the last row taken.
+func (in *jobInput) span() *roaring.Bitmap {
+	bm := roaring.New()
+	if in.taken > 0 {
+		bm.AddRange(uint64(in.first), uint64(in.last)+1)
+	}
+	return bm
+}
+
+// has reports whether the job has taken row pos, which was live.
+func (in *jobInput) has(pos uint32) bool {
+	return in.taken > 0 && int64(pos) >= in.first && int64(pos) <= in.last
+}
+
+// live returns about how many bytes the live rows of the file take.
+func (in *jobInput) live() int64 {
+	meta := in.file.meta
+	return int64(float64(meta.Size) * float64(meta.Rows-int64(in.dead.GetCardinality())) / float64(meta.Rows))
+}
 
 // makeChains parts the inputs into as few chains as there can be.
 func (j *compactJob) makeChains() error {
@@ -47,7 +76,7 @@ func (j *compactJob) makeChains() error {
 			return err
 		}
 		in := &jobInput{file: f, dead: dead}
-		j.size += int64(float64(f.meta.Size) * float64(in.live()) / float64(f.meta.Rows))
+		j.size += in.live()
 		i := slices.IndexFunc(j.chains, func(ch *chain) bool {
 			return bytes.Compare(ch.inputs[len(ch.inputs)-1].file.meta.KeyMax, f.meta.KeyMin) < 0
 		})
@@ -55,11 +84,7 @@ func (j *compactJob) makeChains() error {
 			i = len(j.chains)
 			j.chains = append(j.chains, &chain{job: j, number: i})
 		}
-		ch := j.chains[i]
-		if n := len(ch.inputs); n > 0 {
-			in.before = ch.inputs[n-1].before + ch.inputs[n-1].live()
-		}
-		ch.inputs = append(ch.inputs, in)
+		j.chains[i].inputs = append(j.chains[i].inputs, in)
 	}
 	return nil
 }
@@ -88,7 +113,7 @@ func (ch *chain) load() error {
 				return err
 			}
 		}
-		cols, _, err := ch.it.Next()
+		cols, first, err := ch.it.Next()
 		if err != nil {
 			return err
 		}
@@ -96,6 +121,11 @@ func (ch *chain) load() error {
 			ch.close()
 			continue
 		}
+		last := first + int64(cols.N) - 1
+		if p := ch.it.Positions(); p != nil {
+			last = int64(p[len(p)-1])
+		}
+		ch.cur.note(cols.N, first, last)
 		if meta := ch.cur.file.meta; meta.SeqInherited {
 			for i := range cols.Seqs {
 				cols.Seqs[i] = meta.SeqMax
@@ -107,9 +137,14 @@ func (ch *chain) load() error {
 	}
 }
 
-// open starts with the next file that has live rows.
+// open starts with the next file.
 func (ch *chain) open() error {
+	before := int64(0)
+	if ch.cur != nil {
+		before = ch.cur.before + ch.cur.taken
+	}
 	ch.cur = ch.inputs[ch.next]
+	ch.cur.before = before
 	ch.next++
 	reader, err := ch.cur.file.open(ch.job.pin.table.schema)
 	if err != nil {
@@ -117,7 +152,10 @@ func (ch *chain) open() error {
 	}
 	// Decoding ahead costs each chain two more batches.
 	const fewChains = 8
-	ch.it = reader.NewIter(sst.IterOptions{Hidden: true, Skip: ch.cur.dead, ReadAhead: len(ch.job.chains) <= fewChains})
+	ch.it = reader.NewIter(sst.IterOptions{
+		Lower: ch.job.lower, LowerInclusive: true, Upper: ch.job.upper,
+		Hidden: true, Skip: ch.cur.dead, ReadAhead: len(ch.job.chains) <= fewChains,
+	})
 	return nil
 }
 
@@ -245,6 +283,9 @@ func place(chains []*chain, ch *chain) []*chain {
 func (j *compactJob) cutBytes() int64 {
 	target := j.c.opts.TargetFileBytes
 	n := (j.size + target/2) / target
+	if j.lower != nil || j.upper != nil {
+		return target // nobody knows how much of the inputs is the job's
+	}
 	if n <= 1 {
 		return target + target/2
 	}

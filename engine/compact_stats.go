@@ -34,9 +34,12 @@ func (m *compactCounters) done(j *compactJob, took time.Duration) {
 		m.drops.Add(1)
 		return
 	}
-	for _, f := range j.pin.files {
-		m.bytesRead.Add(f.meta.Size)
-		m.rowsRead.Add(f.meta.Rows)
+	for _, ch := range j.chains {
+		for _, in := range ch.inputs {
+			rows := int64(in.span().GetCardinality())
+			m.rowsRead.Add(rows)
+			m.bytesRead.Add(int64(float64(in.file.meta.Size) * float64(rows) / float64(in.file.meta.Rows)))
+		}
 	}
 	for _, o := range j.outputs {
 		m.bytesWritten.Add(o.meta.Size)

@@ -357,6 +357,110 @@ func TestCompactRefused(t *testing.T) {
 	check(t, db, m)
 }
 
+// TestCompactInParts: a manual compaction of much that overlaps is several jobs that share inputs, each committed by
+// itself. Between them, beside changes, and where it ends early, the table is what it was.
+func TestCompactInParts(t *testing.T) {
+	fs := vfs.NewCountingFS(vfs.NewMem())
+	o := smallLevels(Options{NoAutoCompaction: true})
+	o.TargetFileBytes, o.BaseLevelBytes = 4<<10, 1<<20
+	db := openMem(t, fs, o)
+	rng := rand.New(rand.NewPCG(8, 1))
+	m := model{}
+	random := func(n int) (out []int64) {
+		for range n {
+			out = append(out, rng.Int64N(60_000))
+		}
+		return out
+	}
+	for from := int64(0); from < 60_000; from += 2000 {
+		putIDs(t, db, m, 1, ids(from, from+2000, 1)...)
+	}
+	must(t, db.Compact())
+	for i := range int64(6) {
+		putIDs(t, db, m, 10+i, random(2500)...)
+		deleteIDs(t, db, m, random(500)...)
+		must(t, db.Flush())
+	}
+	before := db.Stats()
+	held, err := db.Snapshot()
+	must(t, err)
+	heldModel := maps.Clone(m)
+	putIDs(t, db, m, 20, random(2500)...)
+	checkRows(t, db, m)
+	jobs, err := db.c.planManual(CompactOptions{})
+	must(t, err)
+	if len(jobs) < 3 {
+		t.Fatalf("%d jobs for %d bytes", len(jobs), before.DataBytes)
+	}
+	for i, j := range jobs {
+		if i == 1 {
+			duringCompaction(fs, func() {
+				deleteIDs(t, db, m, random(2000)...)
+				must(t, db.Flush())
+				putIDs(t, db, m, 30, random(2000)...)
+				checkRows(t, db, m)
+			})
+		}
+		must(t, j.run())
+		db.c.finishJob(j, nil, false)
+		fs.SetHook(nil)
+		if i == 0 || i == len(jobs)-1 {
+			checkRows(t, db, m)
+		}
+	}
+	checkRowsOf(t, held, heldModel)
+	held.Close()
+	if st := db.Stats(); st.Levels[0].Files != 1 {
+		t.Fatalf("levels %+v", st.Levels)
+	}
+	db.Free()
+	db = openMem(t, fs, o)
+	checkRows(t, db, m)
+	// One that is interrupted leaves what was done.
+	for i := range int64(6) {
+		putIDs(t, db, m, 40+i, random(2500)...)
+		must(t, db.Flush())
+	}
+	st := db.Stats()
+	commits := 0
+	wantCode(t, db.CompactRange(CompactOptions{Interrupt: func() bool { return db.Stats().Commits >= st.Commits+2 }}), CodeCancelled)
+	if commits = int(db.Stats().Commits - st.Commits); commits != 2 {
+		t.Fatalf("%d commits", commits)
+	}
+	checkRows(t, db, m)
+	must(t, db.Compact())
+	checkRows(t, db, m)
+	if st := db.Stats(); st.DeletedRows != 0 || st.Levels[0].Files != 0 || st.FileRows != int64(len(m)) {
+		t.Fatalf("%d of %d rows deleted; levels %+v", st.DeletedRows, st.FileRows, st.Levels)
+	}
+	db.Free()
+}
+
+// checkRows compares the rows that a scan yields with the model: one of the read paths, for large tables.
+func checkRows(t testing.TB, db *DB, m model) {
+	t.Helper()
+	s, err := db.Snapshot()
+	must(t, err)
+	defer s.Close()
+	checkRowsOf(t, s, m)
+}
+
+func checkRowsOf(t testing.TB, s *Snapshot, m model) {
+	t.Helper()
+	it, err := s.Scan(ScanOptions{Projection: []int{1, 3}})
+	must(t, err)
+	rows := collect(t, it)
+	for i, r := range rows {
+		id := r[0].Int64()
+		if payload, ok := m[id]; !ok || doubleOf(r[1]) != float64(payload) || i > 0 && rows[i-1][0].Int64() >= id {
+			t.Fatalf("row %v, want %d (%v)", r, payload, ok)
+		}
+	}
+	if len(rows) != len(m) {
+		t.Fatalf("%d rows, want %d", len(rows), len(m))
+	}
+}
+
 // TestOutputInTheWay: where a file came to the level of the outputs meanwhile, as bulk loads put them there, an output
 // that meets it goes to level 0.
 func TestOutputInTheWay(t *testing.T) {

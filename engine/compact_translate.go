@@ -28,9 +28,10 @@ func (j *compactJob) newJourney(ch *chain) *journey {
 	return y
 }
 
-// rowOf returns where row pos of an input went, which was live at the job's start.
+// rowOf returns where row pos of an input went, which the job has taken.
 func (y *journey) rowOf(in *jobInput, pos uint32) (out int, at uint32, err error) {
-	n := in.before + int64(pos) - int64(in.dead.Rank(pos))
+	live := func(pos uint32) int64 { return int64(pos) - int64(in.dead.Rank(pos)) } // live rows before a live one
+	n := in.before + live(pos) - live(uint32(in.first))
 	out = sort.Search(len(y.upTo), func(i int) bool { return y.upTo[i] > n })
 	if out > 0 {
 		n -= y.upTo[out-1]
@@ -57,7 +58,11 @@ func (j *compactJob) markDeleted(inputs []*liveFile) error {
 				continue
 			}
 			for it := roaring.AndNot(dead, in.dead).Iterator(); it.HasNext(); {
-				out, at, err := y.rowOf(in, it.Next())
+				pos := it.Next()
+				if !in.has(pos) {
+					continue
+				}
+				out, at, err := y.rowOf(in, pos)
 				if err != nil {
 					return err
 				}
@@ -126,7 +131,7 @@ func (j *compactJob) translate(e *memEntry, journeys []*journey) answers {
 	for i, ch := range j.chains {
 		for _, in := range ch.inputs {
 			for _, h := range asked[in] {
-				if in.dead.Contains(h.pos) {
+				if !in.has(h.pos) || in.dead.Contains(h.pos) {
 					continue
 				}
 				o, at, err := journeys[i].rowOf(in, h.pos)
@@ -155,7 +160,7 @@ func (y *journey) goesTo(in *jobInput, o int) bool {
 	if o > 0 {
 		from = y.upTo[o-1]
 	}
-	return in.before < y.upTo[o] && from < in.before+in.live()
+	return in.before < y.upTo[o] && from < in.before+in.taken
 }
 
 // install gives the answers to the memtables. It runs under core.mu, before anyone sees s.

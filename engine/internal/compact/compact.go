@@ -108,6 +108,9 @@ type Job struct {
 	Kind   Kind
 	Inputs []int // indices of files, ascending
 	Level  int   // of the outputs
+	// Lower and Upper bound the keys of the rows that the job takes from its inputs: from Lower on and below Upper, nil
+	// for no bound. The other rows stay where they are.
+	Lower, Upper []byte
 }
 
 // Span is the key range, both ends inclusive, that a running job writes to on a level.

@@ -6,8 +6,8 @@ import (
 )
 
 // PlanFull returns the jobs that leave one sorted run, without deleted rows, of all files that meet a range of keys: from
-// lower on and below upper, nil for no bound. There must be no running job. What is in that shape already is left alone;
-// none of the jobs depends on another one.
+// lower on and below upper, nil for no bound. There must be no running job. What is in that shape already is left alone.
+// The jobs may run in any order. Where a job would be too large, several share its inputs, each with a range of keys.
 func PlanFull(files []File, lower, upper []byte, o Options) []*Job {
 	v := newView(files, nil, o)
 	var in []int
@@ -68,7 +68,7 @@ func (v *view) fullJobs(groups [][]int, level int) []*Job {
 		switch n := int64(len(stretch)); {
 		case n == 0:
 		case dirty || n > 1 && 4*v.live(stretch) <= 3*v.o.TargetFileBytes*(n-1): // fewer files come out, with certainty
-			jobs = append(jobs, job(Full, level, stretch))
+			jobs = append(jobs, v.parts(stretch, level)...)
 		default:
 			moved = v.appendElsewhere(moved, stretch, level)
 		}
@@ -94,6 +94,57 @@ func (v *view) fullJobs(groups [][]int, level int) []*Job {
 		jobs = append(jobs, job(Move, level, moved))
 	}
 	return jobs
+}
+
+// parts makes jobs of bounded size of files that go to a level. They are parted where files of that level begin, so that
+// none of those is shared; where it has none, where files of the largest level do.
+func (v *view) parts(in []int, level int) []*Job {
+	whole := job(Full, level, in)
+	size := v.bytes(in)
+	if size <= v.o.maxJobBytes() {
+		return []*Job{whole}
+	}
+	marks := v.ofLevel(whole.Inputs, level)
+	if marks == nil {
+		for l := 1; l < Levels; l++ {
+			if files := v.ofLevel(whole.Inputs, l); v.bytes(files) > v.bytes(marks) {
+				marks = files
+			}
+		}
+	}
+	var jobs []*Job
+	next := &Job{Kind: Full, Level: level}
+	had, share := int64(0), float64(size)/float64(max(1, v.bytes(marks)))
+	for at, i := range marks {
+		if at > 0 && float64(had)*share >= float64(v.o.maxJobBytes()) {
+			next.Upper = v.files[i].Min
+			jobs = append(jobs, next)
+			next = &Job{Kind: Full, Level: level, Lower: next.Upper}
+			had = 0
+		}
+		had += v.files[i].Size
+	}
+	jobs = append(jobs, next)
+	for _, j := range jobs {
+		for _, i := range whole.Inputs {
+			f := &v.files[i]
+			if (j.Upper == nil || bytes.Compare(f.Min, j.Upper) < 0) && (j.Lower == nil || bytes.Compare(f.Max, j.Lower) >= 0) {
+				j.Inputs = append(j.Inputs, i)
+			}
+		}
+	}
+	return jobs
+}
+
+// ofLevel returns those of the files, which ascend, that are on a level, by key.
+func (v *view) ofLevel(in []int, level int) []int {
+	var out []int
+	for _, i := range v.levels[level] {
+		if _, ok := slices.BinarySearch(in, i); ok {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func (v *view) appendElsewhere(dst, in []int, level int) []int {

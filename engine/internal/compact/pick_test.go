@@ -77,7 +77,11 @@ func runCase(t *testing.T, lines []string) string {
 		for _, i := range j.Inputs {
 			in = append(in, names[i])
 		}
-		return fmt.Sprintf("%s to level %d: %s", j.Kind, j.Level, strings.Join(in, " "))
+		keys := ""
+		if j.Lower != nil || j.Upper != nil {
+			keys = fmt.Sprintf(", keys %s-%s", j.Lower, j.Upper)
+		}
+		return fmt.Sprintf("%s to level %d: %s%s", j.Kind, j.Level, strings.Join(in, " "), keys)
 	}
 	var got []string
 	for _, line := range lines {
