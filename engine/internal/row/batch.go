@@ -221,36 +221,3 @@ func (c *Columns) AppendRecord(dst []byte, l *Layout, i int) []byte {
 	}
 	return dst
 }
-
-// NaNMask returns which columns hold a NaN, one entry a column of the batch; nil where none does.
-func (c *Columns) NaNMask() []bool {
-	var mask []bool
-	for i := range c.Cols {
-		if c.Cols[i].hasNaN() {
-			if mask == nil {
-				mask = make([]bool, len(c.Cols))
-			}
-			mask[i] = true
-		}
-	}
-	return mask
-}
-
-func (col *Column) hasNaN() bool {
-	b := col.Fixed
-	switch col.Type.Kind {
-	case base.KindFloat:
-		for ; len(b) >= 4; b = b[4:] {
-			if isNaN32(binary.LittleEndian.Uint32(b)) {
-				return true
-			}
-		}
-	case base.KindDouble:
-		for ; len(b) >= 8; b = b[8:] {
-			if isNaN64(binary.LittleEndian.Uint64(b)) {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -4,7 +4,6 @@ package row
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/keyenc"
@@ -25,7 +24,6 @@ type Layout struct {
 	nulls   int   // bytes of the null bitmap
 	fixed   int   // bytes of bitmap and fixed region: where the variable region starts
 	keys    []int // the key columns in key order
-	nanCols []int // the FLOAT and DOUBLE columns
 }
 
 // field is where one column is in a record.
@@ -54,9 +52,6 @@ func NewLayout(schema *base.Schema) *Layout {
 			at += 4
 		} else {
 			at += f.size
-		}
-		if c.Type.Kind == base.KindFloat || c.Type.Kind == base.KindDouble {
-			l.nanCols = append(l.nanCols, i)
 		}
 	}
 	l.fixed = at
@@ -194,21 +189,3 @@ func KeyFromRecord(dst []byte, l *Layout, rec []byte) ([]byte, error) {
 	}
 	return dst, nil
 }
-
-// MarkNaN sets mask[i] where column i of the record holds a NaN; mask has one entry a column. A table without FLOAT and
-// DOUBLE columns costs nothing.
-func (l *Layout) MarkNaN(rec []byte, mask []bool) {
-	for _, i := range l.nanCols {
-		f := &l.fields[i]
-		if f.size == 4 {
-			if isNaN32(binary.LittleEndian.Uint32(rec[f.off:])) {
-				mask[i] = true
-			}
-		} else if isNaN64(binary.LittleEndian.Uint64(rec[f.off:])) {
-			mask[i] = true
-		}
-	}
-}
-
-func isNaN32(b uint32) bool { return b&math.MaxInt32 > 0x7f800000 }
-func isNaN64(b uint64) bool { return b&math.MaxInt64 > 0x7ff0000000000000 }

@@ -316,36 +316,6 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, rec []byte) { useRecord(t, s, l, rec) })
 }
 
-func TestNaN(t *testing.T) {
-	s := &base.Schema{TableName: "t", PrimaryKey: []int{0}, Columns: []base.Column{
-		{Name: "id", Type: kind(base.KindInteger)},
-		{Name: "f", Type: kind(base.KindFloat), Nullable: true},
-		{Name: "d", Type: kind(base.KindDouble)},
-		{Name: "i", Type: kind(base.KindBigInt)},
-	}}
-	s.AssignFieldIDs()
-	l := NewLayout(s)
-	build := func(f, d base.Value) ([]bool, []bool) {
-		rec, err := l.Append(nil, []base.Value{base.Int(1), f, d, base.Int(-1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mask := make([]bool, 4)
-		l.MarkNaN(rec, mask)
-		return buildColumns(s, [][]byte{rec}).NaNMask(), mask
-	}
-	if mask, marks := build(base.Null(), base.Double(math.Inf(-1))); mask != nil || anyTrue(marks) {
-		t.Errorf("no NaN, but %v and %v", mask, marks)
-	}
-	negative := base.Uint(0xffc00001) // a NaN with its sign and payload set
-	if mask, marks := build(negative, base.Double(0)); mask == nil || !mask[1] || mask[2] || !marks[1] || marks[2] {
-		t.Errorf("%v and %v", mask, marks)
-	}
-	if mask, marks := build(base.Float(1), base.Double(math.NaN())); mask == nil || mask[1] || !mask[2] || marks[1] || !marks[2] || marks[3] {
-		t.Errorf("%v and %v", mask, marks)
-	}
-}
-
 func TestFileForm(t *testing.T) {
 	rng := rand.New(rand.NewSource(9))
 	for _, typ := range allTypes() {

@@ -97,6 +97,8 @@ func cpuTime(b *testing.B) time.Duration {
 func BenchmarkWrite(b *testing.B) {
 	const n = 1_000_000
 	src := newReplay(n, 3)
+	r, _ := openBench(b, n, 0)
+	rows := readRows(b, r)
 	for level := range 2 {
 		path := b.TempDir() + "/f.parquet"
 		measure := func(name string, write func(o WriterOptions) (FileInfo, error)) {
@@ -115,12 +117,6 @@ func BenchmarkWrite(b *testing.B) {
 			src.at = -1
 			return Write(vfs.OS, path, o, src)
 		})
-		info, err := vfs.OS.Stat(path)
-		must(b, err)
-		r, err := Open(vfs.OS, path, info.Size, benchSchema(), nil)
-		must(b, err)
-		rows := readRows(b, r)
-		must(b, r.Close())
 		measure("columns", func(o WriterOptions) (FileInfo, error) {
 			w, err := NewWriter(vfs.OS, path, o)
 			must(b, err)

@@ -261,3 +261,25 @@ func TestBloomSparesPages(t *testing.T) {
 		t.Fatalf("%d of 1000 absent keys were excluded by the bloom filters", neg)
 	}
 }
+
+// TestFindManySkipsPages looks for keys in a hundredth of the file: pages elsewhere are not read.
+func TestFindManySkipsPages(t *testing.T) {
+	const rows, blocks = 200_000, 100
+	r, _ := openBench(t, rows, 1)
+	before := r.Stats().PagesRead
+	at, hits := rows/2, 0
+	err := r.FindMany(func() ([]byte, bool) {
+		at++
+		return benchKey(3 * (at - 1)), at <= rows/2+rows/100
+	}, func(i int, pos int64) error {
+		if pos != int64(rows/2+i) {
+			t.Fatalf("key %d is at %d", i, pos)
+		}
+		hits++
+		return nil
+	})
+	must(t, err)
+	if pages := r.Stats().PagesRead - before; hits != rows/100 || pages > 3 || r.index.blocks() < blocks-5 {
+		t.Fatalf("%d keys found in %d pages of %d", hits, pages, r.index.blocks())
+	}
+}

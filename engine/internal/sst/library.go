@@ -173,12 +173,13 @@ func (r *Reader) newLibrary(f *footer) (*library, error) {
 		p.MaxUncompressedPageSize = f.maxPage
 		return file.WithReadProps(p)
 	}
+	scanBuffer := max(pointBufferBytes, min(scanBufferBytes, scanBuffersBytes/int64(f.meta.Schema.NumColumns())))
 	l := &library{meta: f.meta}
 	var err error
 	if l.point, err = file.NewParquetReader(r.newSource(), file.WithMetadata(f.meta), props(pointBufferBytes)); err != nil {
 		return nil, err
 	}
-	if l.scan, err = file.NewParquetReader(r.newSource(), file.WithMetadata(f.meta), props(scanBufferBytes)); err != nil {
+	if l.scan, err = file.NewParquetReader(r.newSource(), file.WithMetadata(f.meta), props(scanBuffer)); err != nil {
 		return nil, err
 	}
 	// The point reader's own would put its buffers, and so all of the library, into every filter that is cached.

@@ -18,6 +18,8 @@ import (
 const (
 	pointBufferBytes = 16 << 10 // the library peeks that far for a page header
 	scanBufferBytes  = 128 << 10
+	// scanBuffersBytes is about what the buffers of a scan of all columns may have together: a merge scans many files.
+	scanBuffersBytes = 2 << 20
 	// maxPageBytes bounds a page in memory: one value of the largest size fits.
 	maxPageBytes = base.MaxValueBytes + 1<<20
 )

@@ -216,17 +216,17 @@ func TestNaNInOneRowGroup(t *testing.T) {
 	s := ssttest.MakeSchema([]base.Type{{Kind: base.KindInteger}, {Kind: base.KindDouble}, {Kind: base.KindFloat}, {Kind: base.KindDouble}}, true, 0)
 	var table [][]base.Value
 	for i := 0; i < 3000; i++ {
-		v := base.Double(float64(i))
+		v, f := base.Double(float64(i)), base.Float(float32(i))
 		if i == 1900 {
-			v = base.Double(math.NaN())
+			v, f = base.Double(math.NaN()), base.Uint(0xffc00001) // one with its sign and payload set
 		}
-		table = append(table, []base.Value{base.Int(int64(i)), v, base.Float(float32(i)), base.Null()})
+		table = append(table, []base.Value{base.Int(int64(i)), v, f, base.Null()})
 	}
 	rows, err := ssttest.RowsOf(s, table)
 	must(t, err)
 	r, info, _ := writeFile(t, small(s, 1), rows, nil)
 	checkStatistics(t, r, rows)
-	if !slices.Equal(info.NaNColumns, []int{1}) {
+	if !slices.Equal(info.NaNColumns, []int{1, 2}) {
 		t.Fatalf("NaN in columns %v", info.NaNColumns)
 	}
 	pq := parquetReader(t, r)
