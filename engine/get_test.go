@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -146,6 +147,31 @@ func wantRow(t *testing.T, m model, id int64, found bool, row []Value) {
 	if found != ok || ok && fmt.Sprint(row) != fmt.Sprint(testRow(id, payload)) {
 		t.Fatalf("key %d: found %v %v; the model has %v %d", id, found, row, ok, payload)
 	}
+}
+
+// TestMultiGetRefuses: too many keys, and keys that are none, are errors; no keys are not.
+func TestMultiGetRefuses(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	_, _, err := db.MultiGet(make([][]Value, maxMultiGet+1))
+	wantCode(t, err, CodeInvalidArgument)
+	_, _, err = db.MultiGet([][]Value{testKey(1), {Int(1)}})
+	wantCode(t, err, CodeInvalidArgument)
+	if err != nil && !strings.Contains(err.Error(), "key 1") {
+		t.Fatalf("the error does not name the key: %v", err)
+	}
+	rows, found, err := db.MultiGet(nil)
+	must(t, err)
+	if rows.N != 0 || len(found) != 0 {
+		t.Fatalf("%d rows for no keys", rows.N)
+	}
+	s, err := db.Snapshot()
+	must(t, err)
+	s.Close()
+	_, _, err = s.MultiGet([][]Value{testKey(1)})
+	wantCode(t, err, CodeClosed)
+	_, _, err = s.Get(testKey(1))
+	wantCode(t, err, CodeClosed)
 }
 
 // TestGetReadsLittle: with cold caches an absent key costs no data page beyond the bloom filters' errors, a present one a

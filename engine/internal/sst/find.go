@@ -143,6 +143,9 @@ type keyBlock struct {
 	cols  row.Columns
 	which []int
 	buf   []byte // the key made last
+	// Space for cols and buf, for most keys.
+	colSpace [2]row.Column
+	keySpace [32]byte
 }
 
 // key encodes the key of row i of the block; valid until the next call.
@@ -173,13 +176,14 @@ func (b *keyBlock) search(key []byte, low, high int) (i int, exact bool) {
 // block returns the keys of a block of the key index.
 func (r *Reader) block(b int) (*keyBlock, error) {
 	first, end := r.index.rows[b], r.index.rows[b+1]
-	out := &keyBlock{first: first, cols: row.Columns{N: int(end - first), Cols: make([]row.Column, len(r.keyCols))}, which: r.keyPlaces}
-	for i, k := range r.keyCols {
+	out := &keyBlock{first: first, cols: row.Columns{N: int(end - first)}, which: r.keyPlaces}
+	out.buf, out.cols.Cols = out.keySpace[:0], out.colSpace[:0]
+	for _, k := range r.keyCols {
 		col, err := r.rowsOf(k, first, end)
 		if err != nil {
 			return nil, err
 		}
-		out.cols.Cols[i] = col
+		out.cols.Cols = append(out.cols.Cols, col)
 	}
 	if !bytes.Equal(out.key(0), r.index.key(b)) {
 		return nil, base.Errorf(base.CodeCorruption, "row %d has not the key that the key index says", first)
