@@ -30,7 +30,7 @@ void capi_object_free(void *root);
 /* A NUL-terminated copy for meru_free_string(); NULL when memory runs out. */
 char *capi_string(const void *text, size_t len);
 
-/* Buffers of Arrow arrays: zeroed and aligned to 64 bytes. NULL when memory runs out. */
+/* Buffers of Arrow arrays: of any content, aligned to 64 bytes. NULL when memory runs out. */
 void *capi_buffer_new(size_t size);
 void capi_buffer_free(void *buffer);
 

@@ -64,13 +64,13 @@ char *capi_string(const void *text, size_t len) {
 
 enum { buffer_alignment = 64 };
 
-/* The address that calloc() gave is kept in the word before the buffer. */
+/* The address that malloc() gave is kept in the word before the buffer. */
 void *capi_buffer_new(size_t size) {
 	const size_t extra = buffer_alignment + sizeof(void *);
 	if (size > SIZE_MAX - extra) {
 		return NULL;
 	}
-	char *raw = calloc(1, size + extra);
+	char *raw = malloc(size + extra);
 	if (!raw) {
 		return NULL;
 	}
