@@ -152,6 +152,16 @@ func (c *core) immutables() int {
 	return n
 }
 
+// activeBytes returns how much is in the active memtable.
+func (c *core) activeBytes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active == nil {
+		return 0
+	}
+	return c.active.mt.Bytes()
+}
+
 // rotate makes the active memtable immutable and starts a new one with a log of its own. It runs under writeMu. Where
 // that fails there is no active memtable, and the next write tries again. The old log is synced first at every
 // durability level: a later log must never survive without an earlier one.

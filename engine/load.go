@@ -162,10 +162,10 @@ func (l *load) commit() (base.Seq, error) {
 	if err := l.resolve(); err != nil {
 		return 0, err
 	}
-	if err := l.c.flushAll(); err != nil {
+	if err := l.c.waitForRoom(l.c.fileLimit, l.w.interrupted); err != nil {
 		return 0, err
 	}
-	if err := l.resolve(); err != nil {
+	if err := l.flushMost(); err != nil {
 		return 0, err
 	}
 	if err := l.w.interrupted(); err != nil {
@@ -177,6 +177,23 @@ func (l *load) commit() (base.Seq, error) {
 	}
 	l.c.collectGarbage()
 	return seq, nil
+}
+
+// flushMost flushes what is in memory, until what others wrote meanwhile is little: that is flushed with them kept out.
+func (l *load) flushMost() error {
+	const tries, little = 4, 2 << 20
+	for range tries {
+		if err := l.c.flushAll(); err != nil {
+			return err
+		}
+		if err := l.resolve(); err != nil {
+			return err
+		}
+		if l.c.activeBytes() <= little {
+			break
+		}
+	}
+	return nil
 }
 
 // writeFiles brings all rows into data files.

@@ -260,7 +260,7 @@ func (c *core) makeRoom(b *batch) error {
 			return c.rotate(max(c.opts.MemtableBytes, n+memtableSlack))
 		}
 		c.writeMu.Unlock()
-		err := c.waitForRoom()
+		err := c.waitForRoom(c.hardLimit, nil)
 		c.writeMu.Lock()
 		if err != nil {
 			return err

@@ -177,6 +177,11 @@ func (c *core) hardLimit() stallReason {
 	if c.immutables() >= c.opts.MaxImmutables {
 		return stallImmutables
 	}
+	return c.fileLimit()
+}
+
+// fileLimit returns which limit keeps files from being added to level 0, stallNone if none does. It runs under mu.
+func (c *core) fileLimit() stallReason {
 	if c.opts.NoAutoCompaction {
 		return stallNone
 	}
@@ -233,20 +238,22 @@ func (c *core) mustStop() bool {
 	return c.hardLimit() != stallNone
 }
 
-// waitForRoom stops writers while a hard limit is reached. Where what could take them below it fails, it returns that
-// error: waiting would not end before space comes back, and a write that fails can be made again.
-func (c *core) waitForRoom() error {
+// waitForRoom stops a writer while a hard limit is reached, which is what limit returns under mu. Where what could take it
+// below fails, it returns that error: waiting would not end before space comes back, and a write that fails can be made
+// again. interrupted, if not nil, is asked now and then.
+func (c *core) waitForRoom(limit func() stallReason, interrupted func() error) error {
+	const askEvery = 100 * time.Millisecond
 	failures := c.compactions.retryNow()
 	c.kickCompaction()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	why := c.hardLimit()
+	why := limit()
 	if why == stallNone {
 		return nil
 	}
 	defer c.stalls.stopped(why)()
 	attempt := c.nextFlush()
-	for ; why != stallNone; why = c.hardLimit() {
+	for ; why != stallNone; why = limit() {
 		if err := c.flushStopped(attempt); err != nil {
 			return base.Wrapf(base.CodeOf(err), err, "%d memtables wait for their flush", c.immutables())
 		}
@@ -255,7 +262,23 @@ func (c *core) waitForRoom() error {
 				return base.Wrapf(base.CodeOf(err), err, "writes wait for a compaction")
 			}
 		}
+		if interrupted == nil {
+			c.flushDone.Wait()
+			continue
+		}
+		c.mu.Unlock() // it is the caller's code; what it misses meanwhile the alarm makes up for
+		err := interrupted()
+		c.mu.Lock()
+		if err != nil {
+			return err
+		}
+		alarm := time.AfterFunc(askEvery, func() {
+			c.mu.Lock()
+			c.flushDone.Broadcast()
+			c.mu.Unlock()
+		})
 		c.flushDone.Wait()
+		alarm.Stop()
 	}
 	return nil
 }

@@ -192,6 +192,34 @@ func TestStoppedByFailure(t *testing.T) {
 	}
 }
 
+// TestLoadsWait: a load does not add files to a level 0 that is full; it can be interrupted, and goes on when a compaction
+// makes room.
+func TestLoadsWait(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes, L0Files: 2, L0SlowFiles: 2, L0StopFiles: 2, NoAutoCompaction: true})
+	defer db.Free()
+	for i := range int64(2) {
+		_, err := db.Put(testRow(i*50_000, i))
+		must(t, err)
+		must(t, db.Flush())
+	}
+	db.c.opts.NoAutoCompaction = false // with nobody who compacts
+	_, err := loadRows(db, 20_000, func() bool { return db.Stats().StopsL0 > 0 })
+	wantCode(t, err, CodeCancelled)
+	loaded := make(chan error)
+	go func() {
+		_, err := loadRows(db, 20_000, nil)
+		loaded <- err
+	}()
+	for db.Stats().StopsL0 < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	must(t, db.Compact())
+	must(t, <-loaded)
+	if n := mustSnapshot(t, db).LiveRows(); n != 20_001 {
+		t.Fatalf("%d rows", n)
+	}
+}
+
 // TestPace: what a group owes grows with its bytes, and is bounded, each debt and all together.
 func TestPace(t *testing.T) {
 	const mib = 1 << 20
