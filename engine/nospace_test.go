@@ -43,6 +43,9 @@ func TestNoSpace(t *testing.T) {
 		{syscall.EIO, CodeIO, "input/output error"},
 		{&vfs.ShortWrite{N: 77, Err: syscall.ENOSPC}, CodeNoSpace, "no space left"},
 	}
+	if testing.Short() {
+		kinds = kinds[:1]
+	}
 	for _, p := range places {
 		for _, k := range kinds {
 			t.Run(p.name+"/"+k.err.Error(), func(t *testing.T) { noSpaceRun(t, p.suffix, p.ops, k.err, k.code, k.text) })
