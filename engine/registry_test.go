@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -230,6 +231,38 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestDirectoryMoves: a directory that was moved, after a close and after a crash, is the same database, and its garbage
+// is found there.
+func TestDirectoryMoves(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "0")
+	m := model{}
+	rng := rand.New(rand.NewPCG(6, 6))
+	for i := range 4 {
+		db, err := Open(dir, frugal)
+		must(t, err)
+		if i == 0 {
+			must(t, db.CreateTable(testSchema()))
+		}
+		check(t, db, m)
+		writeRandom(t, db, rng, m, 100, 20)
+		must(t, db.Flush())
+		writeRandom(t, db, rng, m, 100, 20)
+		check(t, db, m)
+		collectNow(t, db)
+		if v := versionsOf(t, db); len(v) != 2 {
+			t.Errorf("manifests %v are left", v)
+		}
+		if i%2 == 0 {
+			must(t, db.Close())
+		}
+		db.Free()
+		next := filepath.Join(root, strconv.Itoa(i+1))
+		must(t, os.Rename(dir, next))
+		dir = next
+	}
+}
+
 // TestDirectoryVanishes: a directory that is removed under an open database gives errors, no hang and no crash.
 func TestDirectoryVanishes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
@@ -257,12 +290,9 @@ func TestDirectoryVanishes(t *testing.T) {
 	}
 }
 
-// TestOpenAndClose opens and closes writers and readers many times: no goroutine and no descriptor stays.
-func TestOpenAndClose(t *testing.T) {
-	rounds := 150
-	if testing.Short() {
-		rounds = 30
-	}
+// TestPinsLeaveNothing: the pins of readers, and of snapshots that outlive their writer, keep no descriptor.
+func TestPinsLeaveNothing(t *testing.T) {
+	const rounds = 40
 	dir := t.TempDir()
 	round := func(id int64) {
 		db, err := Open(dir, frugal)
