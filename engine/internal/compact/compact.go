@@ -215,16 +215,30 @@ func job(kind Kind, level int, in ...[]int) *Job {
 
 // PlaceLevel returns the level for a sorted run of new files, of that many bytes altogether and with keys from lo to hi:
 // the first one from 1 on which has the room and whose files, those that running jobs are about to write included, do not
-// meet the range. 0 where there is none.
+// meet the range. It is no deeper than the table needs: else small loads of the same keys would lie on all levels, each to
+// be searched, and nothing would merge them. 0 where there is none.
 func PlaceLevel(files []File, running []Span, lo, hi []byte, size int64, o Options) int {
 	v := newView(files, running, o)
-	for l := 1; l < Levels; l++ {
+	total := size
+	for i := range files {
+		total += files[i].live()
+	}
+	for l := 1; l <= v.depth(total); l++ {
 		s := Span{Level: l, Min: lo, Max: hi}
 		if v.live(v.levels[l])+size <= o.Target(l) && len(v.overlap(s)) == 0 && !v.blocked(s) {
 			return l
 		}
 	}
 	return 0
+}
+
+// depth returns the first level that has the room for so many bytes.
+func (v *view) depth(size int64) int {
+	level := 1
+	for level < Levels-1 && v.o.Target(level) < size {
+		level++
+	}
+	return level
 }
 
 // Pressure returns how many files level 0 has and about how many bytes wait for compaction: what the levels have above

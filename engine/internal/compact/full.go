@@ -31,12 +31,9 @@ func PlanFull(files []File, lower, upper []byte, o Options) []*Job {
 // fullLevel returns the deepest level that is needed for the files: the one where the last of them are, or the first one
 // that has the room.
 func (v *view) fullLevel(in []int) int {
-	level := 1
+	level := v.depth(v.live(in))
 	for _, i := range in {
 		level = max(level, v.files[i].Level)
-	}
-	for size := v.live(in); level < Levels-1 && v.o.Target(level) < size; {
-		level++
 	}
 	return level
 }
