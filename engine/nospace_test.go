@@ -115,6 +115,49 @@ func noSpaceRun(t *testing.T, suffix string, ops []vfs.Op, fault error, code bas
 	db.Free()
 }
 
+// TestNoSpaceToCompact: writers that wait for a compaction get its error, and go on at once when space is back, though
+// compactions have failed so often that the next one would be long in coming.
+func TestNoSpaceToCompact(t *testing.T) {
+	fs := newFaultyFS(vfs.NewMem())
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes, MaxImmutables: 2, L0Files: 2, L0SlowFiles: 2, L0StopFiles: 3})
+	defer db.Free()
+	var full atomic.Bool
+	full.Store(true)
+	fs.set(func(op vfs.Op, path string) error {
+		if full.Load() && op == vfs.OpWrite && strings.Contains(path, "/data/") && !strings.Contains(path, "/L0/") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	acked := map[int64]int64{}
+	put := func(id int64) error {
+		_, err := db.Put(bigRow(id, id))
+		if err == nil {
+			acked[id] = id
+		}
+		return err
+	}
+	failures := 0
+	for id := int64(0); failures < 5; id++ {
+		if id > 200 {
+			t.Fatal("writers never stop")
+		}
+		if err := put(id); err != nil {
+			failures++
+			wantCode(t, err, CodeNoSpace)
+			if !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "/data/") {
+				t.Fatalf("the error does not say what and where: %v", err)
+			}
+		}
+	}
+	full.Store(false)
+	must(t, put(1000))
+	checkAcked(t, db, acked)
+	if st := db.Stats(); st.CompactionErrors < 5 || st.StopsL0 < 5 {
+		t.Fatalf("%d failed compactions, %d stops", st.CompactionErrors, st.StopsL0)
+	}
+}
+
 // checkAcked compares the table with the payloads of the rows that were acknowledged.
 func checkAcked(t *testing.T, db *DB, acked map[int64]int64) {
 	t.Helper()
