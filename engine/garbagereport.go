@@ -23,8 +23,8 @@ type GarbageReport struct {
 	Items []GarbageItem
 	// Files and Bytes are how many of Items were removed, or would be in a dry run, and their size.
 	Files, Bytes int64
-	// KeptManifests is how many manifests there are afterwards, the newest included, and OldestVersion the first of them.
-	// ReaderPins of them are there only because readers in other processes use them.
+	// KeptManifests is how many manifests there are afterwards, the newest included, and OldestVersion the first of
+	// them. ReaderPins of them are there only because readers in other processes use them.
 	KeptManifests int
 	OldestVersion int64
 	ReaderPins    int
@@ -39,9 +39,9 @@ type GarbageItem struct {
 	Err error
 }
 
-// CollectGarbage removes at once what may go: superseded manifests and files that no snapshot, no reader in another process
-// and no retention needs, logs whose rows are in files, and orphans of crashes. In a dry run it only tells. Files that the
-// engine did not make are listed and left alone.
+// CollectGarbage removes at once what may go: superseded manifests and files that no snapshot, no reader in another
+// process and no retention needs, logs whose rows are in files, and orphans of crashes. In a dry run it only tells.
+// Files that the engine did not make are listed and left alone.
 func (db *DB) CollectGarbage(dryRun bool) (GarbageReport, error) {
 	if err := db.writable(); err != nil {
 		return GarbageReport{}, err

@@ -14,12 +14,12 @@ import (
 
 // Garbage: a manifest is kept while it is among the newest RetainVersions superseded ones, or was superseded less than
 // GCGrace or RetainFor ago, or a snapshot of this process or a reader in another one uses it (pins.go). A data file or
-// deletion vector is kept while a kept manifest names it (history.go), or it is being written. A log is kept while it has
-// rows that are not in files. What nobody ever named is an orphan of a crash (sweep.go).
+// deletion vector is kept while a kept manifest names it (history.go), or it is being written. A log is kept while it
+// has rows that are not in files. What nobody ever named is an orphan of a crash (sweep.go).
 //
 // All of that is removed by one goroutine, in passes: commits and snapshots that end only wake it. A pass holds none of
-// the engine's locks while it removes what a manifest once named, for such names do not come back. The clock only decides
-// how long what nothing here needs is kept for readers elsewhere.
+// the engine's locks while it removes what a manifest once named, for such names do not come back. The clock only
+// decides how long what nothing here needs is kept for readers elsewhere.
 
 // collector is the state of garbage collection in a core that writes.
 type collector struct {
@@ -149,8 +149,8 @@ func (p *gcPass) allowed() bool {
 // keepFor is how long a manifest stays that was superseded.
 func (c *core) keepFor() time.Duration { return max(c.opts.GCGrace, c.opts.RetainFor, 0) }
 
-// load takes note of the manifests from before the opening. It reads those that are to be kept; of the others it is known
-// only whether they can go when that is tried.
+// load takes note of the manifests from before the opening. It reads those that are to be kept; of the others it is
+// known only whether they can go when that is tried.
 func (p *gcPass) load() error {
 	c := p.c
 	if c.gc.loaded || c.gc.opened == nil {

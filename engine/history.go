@@ -8,16 +8,17 @@ import (
 	"github.com/merutable/merutable/engine/internal/manifest"
 )
 
-// fileHistory is what the collector knows about the manifests on disk and the files that they name. A file comes with one
-// commit and goes with a later one for good, so the versions that name it have no gap: the first and the last one say
-// it all, and a commit costs no more than finding what came and what went.
+// fileHistory is what the collector knows about the manifests on disk and the files that they name. A file comes with
+// one commit and goes with a later one for good, so the versions that name it have no gap: the first and the last one
+// say it all, and a commit costs no more than finding what came and what went.
 //
 // Its lock is held for moments only, never across I/O.
 type fileHistory struct {
 	mu sync.Mutex
-	// newest is the version of the newest manifest, live the files that it names, with the oldest version known to.
+	// newest is the version of the newest manifest, live the files that it names: from the oldest version known to, to
+	// the newest.
 	newest int64
-	live   map[string]int64
+	live   map[string]versionSpan
 	// dead are the files that only older manifests name.
 	dead map[string]versionSpan
 	// old are the superseded manifests that are still there, ascending.
@@ -30,7 +31,8 @@ type versionSpan struct{ first, last int64 }
 type oldManifest struct {
 	version    int64
 	superseded time.Time // at the latest
-	// read says that its files are in live and dead. As long as that is not so for one of them, no file can be given up.
+	// read says that its files are in live and dead. As long as that is not so for one of them, no file can be given
+	// up.
 	read bool
 }
 
@@ -49,20 +51,24 @@ func paths(m *manifest.Manifest, fn func(rel string)) {
 func (h *fileHistory) committed(prev, next *manifest.Manifest, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	came := map[string]int64{}
+	if h.live == nil {
+		h.live = map[string]versionSpan{}
+	}
+	v := next.Version
 	paths(next, func(rel string) {
-		first, known := h.live[rel]
+		s, known := h.live[rel]
 		if !known {
-			first = next.Version
+			s.first = v
 		}
-		came[rel] = first
+		h.live[rel] = versionSpan{s.first, v}
 	})
-	for rel, first := range h.live {
-		if _, stays := came[rel]; !stays {
-			h.setDead(rel, versionSpan{first, prev.Version})
+	for rel, s := range h.live {
+		if s.last != v {
+			h.setDead(rel, s)
+			delete(h.live, rel)
 		}
 	}
-	h.newest, h.live = next.Version, came
+	h.newest = v
 	if prev != nil {
 		h.old = append(h.old, &oldManifest{version: prev.Version, superseded: now, read: true})
 	}
@@ -89,8 +95,8 @@ func (h *fileHistory) learn(m *manifest.Manifest) {
 	defer h.mu.Unlock()
 	v := m.Version
 	paths(m, func(rel string) {
-		if first, ok := h.live[rel]; ok {
-			h.live[rel] = min(first, v)
+		if s, ok := h.live[rel]; ok {
+			h.live[rel] = versionSpan{min(s.first, v), s.last}
 		} else if s, ok := h.dead[rel]; ok {
 			h.dead[rel] = versionSpan{min(s.first, v), max(s.last, v)}
 		} else {
@@ -104,9 +110,12 @@ func (h *fileHistory) learn(m *manifest.Manifest) {
 	}
 }
 
-// due returns the manifests whose time has come: they are not among the newest retain superseded ones, were superseded at
-// least keep ago, and inUse has not got them. wait is after how long there will be more, negative where no time brings any.
-func (h *fileHistory) due(now time.Time, keep time.Duration, retain int, inUse func() map[int64]bool) (due []oldManifest, wait time.Duration) {
+// due returns the manifests whose time has come: they are not among the newest retain superseded ones, were superseded
+// at least keep ago, and inUse has not got them. wait is after how long there will be more, negative where no time
+// brings any.
+func (h *fileHistory) due(
+	now time.Time, keep time.Duration, retain int, inUse func() map[int64]bool,
+) (due []oldManifest, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// Asked for only now: a superseded manifest that no state uses at this moment will not be used again.

@@ -14,8 +14,8 @@ import (
 // it, and after it the files that it alone names. Where the file system has no locks the grace period alone protects
 // readers.
 
-// pinSet has the manifests of all states alive. A read-only core holds a lock for each, so it has as many descriptors as
-// it has manifests in use.
+// pinSet has the manifests of all states alive. A read-only core holds a lock for each, so it has as many descriptors
+// as it has manifests in use.
 type pinSet struct {
 	mu  sync.Mutex
 	set map[*manifest.Manifest]*pin

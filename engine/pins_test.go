@@ -20,8 +20,8 @@ func versionsOf(t testing.TB, db *DB) []int64 {
 	return v
 }
 
-// TestReaderPins: a reader in another process keeps what its snapshot needs from a writer that has no grace, and nothing
-// else; once it is closed all of that goes.
+// TestReaderPins: a reader in another process keeps what its snapshot needs from a writer that has no grace, and
+// nothing else; once it is closed all of that goes.
 func TestReaderPins(t *testing.T) {
 	fs := vfs.NewMem()
 	rng := rand.New(rand.NewPCG(8, 8))
@@ -131,8 +131,8 @@ func TestReaderOfPinnedVersion(t *testing.T) {
 	other.c.drop()
 }
 
-// TestIdleReader: a read-only engine that the process only keeps open for the next use pins nothing, unless a snapshot is
-// still there.
+// TestIdleReader: a read-only engine that the process only keeps open for the next use pins nothing, unless a snapshot
+// is still there.
 func TestIdleReader(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openMem(t, fs, frugal)
@@ -182,8 +182,8 @@ func TestIdleReader(t *testing.T) {
 	c.drop()
 }
 
-// TestRestingReader: a reader that is left alone pins nothing, a snapshot of it does, and it wakes up with a state that is
-// there.
+// TestRestingReader: a reader that is left alone pins nothing, a snapshot of it does, and it wakes up with a state that
+// is there.
 func TestRestingReader(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openMem(t, fs, frugal)

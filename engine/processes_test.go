@@ -36,8 +36,8 @@ const (
 	dirVar  = "MERUTABLE_TEST_DIR"
 )
 
-// TestProcesses has one process write, flush, load and compact without any grace, while others read; now and then one of
-// them is killed. No reader may ever see an error or half a change, and a snapshot must stay the same.
+// TestProcesses has one process write, flush, load and compact without any grace, while others read; now and then one
+// of them is killed. No reader may ever see an error or half a change, and a snapshot must stay the same.
 func TestProcesses(t *testing.T) {
 	if role, seed, ok := strings.Cut(os.Getenv(roleVar), ":"); ok {
 		n, err := strconv.ParseUint(seed, 10, 64)

@@ -2,10 +2,10 @@ package engine
 
 import "time"
 
-// A reader that nobody uses must not keep the writer from collecting garbage: a database that was attached read-only may
-// be left alone for days. So a read-only core goes to rest when no snapshot has been taken for a while and none is left:
-// it lets go of the manifest that it would show next. The next snapshot begins with a refresh, which pins the same one
-// again if it is still there, or shows the newest.
+// A reader that nobody uses must not keep the writer from collecting garbage: a database that was attached read-only
+// may be left alone for days. So a read-only core goes to rest when no snapshot has been taken for a while and none is
+// left: it lets go of the manifest that it would show next. The next snapshot begins with a refresh, which pins the
+// same one again if it is still there, or shows the newest.
 
 // restAfter is the least time without a snapshot before a read-only core goes to rest; the most is twice that.
 const restAfter = 30 * time.Second

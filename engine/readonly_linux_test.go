@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestReaderWithoutRights has a process read that may write nothing in the directory, for it is nobody's, or has it on a
-// read-only mount: it reads, and pins what it reads.
+// TestReaderWithoutRights has a process read that may write nothing in the directory, for it is nobody's, or has it on
+// a read-only mount: it reads, and pins what it reads.
 func TestReaderWithoutRights(t *testing.T) {
 	if mode := os.Getenv(roleVar); mode != "" {
 		if err := readWithoutRights(mode, os.Getenv(dirVar)); err != nil {

@@ -111,15 +111,16 @@ func (p *gcPass) sweepTemporary() error {
 	if err != nil {
 		return err
 	}
-	var leftovers []string
 	for _, n := range names {
-		if isUUID(n) {
-			leftovers = append(leftovers, temporaryDir+"/"+n)
-		} else {
-			p.unknown(c.fs.Join(c.dir, temporaryDir, n))
+		path := c.fs.Join(c.dir, temporaryDir, n)
+		switch {
+		case !isUUID(n):
+			p.unknown(path)
+		case !c.pending.has(temporaryDir + "/" + n): // a load names its directory before it makes it
+			p.remove(path, GarbageTemporary)
 		}
 	}
-	return p.removeUnowned(leftovers, GarbageTemporary)
+	return nil
 }
 
 func (p *gcPass) sweepData() error {
@@ -161,9 +162,9 @@ func (c *core) list(dir string) ([]string, error) {
 	return names, err
 }
 
-// removeUnowned removes files that are neither named by a manifest nor being written. Such a name may come again: a commit
-// that failed is tried anew. So it looks once more, while no commit is under way, and in small portions, so that none
-// waits for long.
+// removeUnowned removes files that are neither named by a manifest nor being written. Such a name may come again: a
+// commit that failed is tried anew. So it looks once more, while no commit is under way, and in small portions, so that
+// none waits for long.
 func (p *gcPass) removeUnowned(rels []string, reason GarbageReason) error {
 	const portion = 16
 	for rels := range slices.Chunk(rels, portion) {

@@ -40,25 +40,28 @@ func writeFileAt(t testing.TB, fs vfs.FS, path, content string) {
 	must(t, f.Close())
 }
 
+const sweptUUID = "11111111-2222-4333-8444-555555555555"
+
+// swept is what TestSweep plants, or finds.
+var swept = map[string]GarbageReason{
+	"/db/data/L0/" + sweptUUID + ".parquet":        GarbageOrphan,
+	"/db/data/L3/" + sweptUUID + ".parquet":        GarbageOrphan,
+	"/db/data/L0/" + sweptUUID + ".dv-77.puffin":   GarbageOrphan,
+	"/db/metadata/v9.manifest.bin.tmp":             GarbageLeftover,
+	"/db/wal/000001.wal":                           GarbageLog,
+	"/db/metadata/v2.manifest.bin":                 GarbageManifest,
+	"/db/tmp/" + sweptUUID:                         GarbageTemporary,
+	"/db/data/L0/important.parquet":                GarbageUnknown,
+	"/db/data/L0/" + sweptUUID + ".dv-x.puffin":    GarbageUnknown,
+	"/db/data/L0/" + sweptUUID + ".dv-.puffin":     GarbageUnknown,
+	"/db/data/L0/" + sweptUUID + ".parquet.backup": GarbageUnknown,
+	"/db/data/notes.txt":                           GarbageUnknown,
+	"/db/metadata/v0.manifest.bin":                 GarbageUnknown,
+	"/db/tmp/mine":                                 GarbageUnknown,
+}
+
 // TestSweep: what crashes leave behind goes, what the engine did not make stays, and a dry run only tells.
 func TestSweep(t *testing.T) {
-	const uuid = "11111111-2222-4333-8444-555555555555"
-	garbage := map[string]GarbageReason{
-		"/db/data/L0/" + uuid + ".parquet":        GarbageOrphan,
-		"/db/data/L3/" + uuid + ".parquet":        GarbageOrphan,
-		"/db/data/L0/" + uuid + ".dv-77.puffin":   GarbageOrphan,
-		"/db/metadata/v9.manifest.bin.tmp":        GarbageLeftover,
-		"/db/wal/000001.wal":                      GarbageLog,
-		"/db/metadata/v2.manifest.bin":            GarbageManifest,
-		"/db/tmp/" + uuid:                         GarbageTemporary,
-		"/db/data/L0/important.parquet":           GarbageUnknown,
-		"/db/data/L0/" + uuid + ".dv-x.puffin":    GarbageUnknown,
-		"/db/data/L0/" + uuid + ".dv-.puffin":     GarbageUnknown,
-		"/db/data/L0/" + uuid + ".parquet.backup": GarbageUnknown,
-		"/db/data/notes.txt":                      GarbageUnknown,
-		"/db/metadata/v0.manifest.bin":            GarbageUnknown,
-		"/db/tmp/mine":                            GarbageUnknown,
-	}
 	fs := vfs.NewMem()
 	rng := rand.New(rand.NewPCG(1, 4))
 	o := frugal
@@ -74,7 +77,7 @@ func TestSweep(t *testing.T) {
 	collectNow(t, db)
 	must(t, fs.MkdirAll("/db/data/L3"))
 	must(t, fs.MkdirAll("/db/tmp"))
-	for path, reason := range garbage {
+	for path, reason := range swept {
 		switch reason {
 		case GarbageManifest: // it is there
 		case GarbageTemporary:
@@ -84,7 +87,7 @@ func TestSweep(t *testing.T) {
 			writeFileAt(t, fs, path, "x")
 		}
 	}
-	other := strings.Replace(uuid, "1", "2", 1)
+	other := strings.Replace(sweptUUID, "1", "2", 1)
 	for _, written := range []string{"tmp/" + other, "data/L0/" + other + ".parquet"} {
 		db.c.pending.add(written)
 		writeFileAt(t, fs, "/db/"+written, "x")
@@ -105,7 +108,7 @@ func TestSweep(t *testing.T) {
 		dry.KeptManifests != 2 || dry.OldestVersion != 3 || r.KeptManifests != 2 || r.OldestVersion != 3 {
 		t.Fatalf("the dry run said\n%+v, then came\n%+v", dry, r)
 	}
-	checkSweep(t, fs, r, garbage, before)
+	checkSweep(t, fs, r, swept, before)
 	check(t, db, m)
 	for _, item := range collectNow(t, db).Items {
 		if item.Reason != GarbageUnknown {
@@ -193,7 +196,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// TestSpaceComesBack: after the last commit, and after the last snapshot is closed, garbage goes without any further call.
+// TestSpaceComesBack: after the last commit, and after the last snapshot is closed, garbage goes without any further
+// call.
 func TestSpaceComesBack(t *testing.T) {
 	fs := vfs.NewMem()
 	o := frugal
