@@ -13,9 +13,9 @@ import (
 	"github.com/merutable/merutable/engine/internal/compact"
 )
 
-// Compaction in the background. Package compact picks the jobs; compactLoop starts them, as many at a time as the options
-// allow, whenever a commit has changed the files. A compaction replaces files by others with the same live rows, so it is
-// right whatever else is going on; see compactJob.
+// Compaction in the background. Package compact picks the jobs; compactLoop starts them, as many at a time as the
+// options allow, whenever a commit has changed the files. A compaction replaces files by others with the same live
+// rows, so it is right whatever else is going on; see compactJob.
 
 // compactions is what the core knows about the jobs under way.
 type compactions struct {
@@ -162,7 +162,8 @@ func describeFiles(s *readState, busy map[*dataFile]bool) []compact.File {
 	files := make([]compact.File, len(s.files))
 	for i, f := range s.files {
 		files[i] = compact.File{
-			Level: f.meta.Level, Size: f.meta.Size, Rows: f.meta.Rows, Deleted: f.meta.Deleted, Min: f.meta.KeyMin, Max: f.meta.KeyMax,
+			Level: f.meta.Level, Size: f.meta.Size, Rows: f.meta.Rows, Deleted: f.meta.Deleted,
+			Min: f.meta.KeyMin, Max: f.meta.KeyMax,
 			Busy: busy[f.dataFile], Loose: strings.HasPrefix(f.meta.Path, "data/L0/"),
 		}
 	}
@@ -215,7 +216,8 @@ func (c *core) finishJob(j *compactJob, err error, auto bool) {
 	}
 }
 
-// retryNow ends the pause after a failure, for a writer that waits at a hard limit. It returns how many jobs have failed.
+// retryNow ends the pause after a failure, for a writer that waits at a hard limit. It returns how many jobs have
+// failed.
 func (m *compactions) retryNow() (failures int64) {
 	m.mu.Lock()
 	m.retryAt = time.Time{}

@@ -222,8 +222,8 @@ func TestDamagedInput(t *testing.T) {
 	check(t, db, m)
 }
 
-// TestDeletedRowsStayDeleted is case 41: rounds of random changes of one table with a flush each and a compaction now and
-// then. Every key is there once, and snapshots show what was there when they were taken.
+// TestDeletedRowsStayDeleted is case 41: rounds of random changes of one table with a flush each and a compaction now
+// and then. Every key is there once, and snapshots show what was there when they were taken.
 func TestDeletedRowsStayDeleted(t *testing.T) {
 	rounds := 300
 	if testing.Short() {

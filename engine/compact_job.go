@@ -95,8 +95,8 @@ func (j *compactJob) do() error {
 	return err
 }
 
-// repin takes the inputs as they are now: the job may have waited for others that share them. What has left the table has
-// no live rows any more, for nobody else takes inputs of a job.
+// repin takes the inputs as they are now: the job may have waited for others that share them. What has left the table
+// has no live rows any more, for nobody else takes inputs of a job.
 func (j *compactJob) repin() error {
 	s := j.c.current()
 	defer s.unref()
@@ -144,7 +144,10 @@ const maxOutputRows = 64 << 20
 func (j *compactJob) newOutput() (*outputWriter, error) {
 	c := j.c
 	level := "L" + strconv.Itoa(j.level)
-	o := &outputWriter{compactOutput: &compactOutput{}, rel: "data/" + level + "/" + newUUID() + ".parquet", dir: c.fs.Join(c.dir, "data", level)}
+	o := &outputWriter{
+		compactOutput: &compactOutput{}, dir: c.fs.Join(c.dir, "data", level),
+		rel: "data/" + level + "/" + newUUID() + ".parquet",
+	}
 	for range j.chains {
 		o.from = append(o.from, roaring.New())
 	}
@@ -306,9 +309,9 @@ func (j *compactJob) take(inputs []*liveFile, ch *change) error {
 	return nil
 }
 
-// free reports whether the keys from lo to hi meet no file on the level of the outputs that stays there; ch says which do
-// not, nil that all inputs do not. A bulk load may have put one there meanwhile. Then the file goes to level 0, where it is
-// as right as anywhere.
+// free reports whether the keys from lo to hi meet no file on the level of the outputs that stays there; ch says which
+// do not, nil that all inputs do not. A bulk load may have put one there meanwhile. Then the file goes to level 0,
+// where it is as right as anywhere.
 func (j *compactJob) free(s *readState, ch *change, lo, hi []byte) bool {
 	goes := func(f *liveFile) bool {
 		if ch != nil {
@@ -317,6 +320,7 @@ func (j *compactJob) free(s *readState, ch *change, lo, hi []byte) bool {
 		return slices.ContainsFunc(j.pin.files, func(in *liveFile) bool { return in.dataFile == f.dataFile })
 	}
 	return j.level == 0 || !slices.ContainsFunc(s.files, func(f *liveFile) bool {
-		return f.meta.Level == j.level && bytes.Compare(lo, f.meta.KeyMax) <= 0 && bytes.Compare(f.meta.KeyMin, hi) <= 0 && !goes(f)
+		meets := bytes.Compare(lo, f.meta.KeyMax) <= 0 && bytes.Compare(f.meta.KeyMin, hi) <= 0
+		return f.meta.Level == j.level && meets && !goes(f)
 	})
 }

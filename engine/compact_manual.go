@@ -17,10 +17,10 @@ type CompactOptions struct {
 	Interrupt func() bool
 }
 
-// Compact writes all rows in memory to files and makes one sorted run of all files, without deleted rows. Where the table
-// is in that shape already it does nothing more. Writers and readers go on meanwhile; what is written after the call began
-// may be left out. Compactions of several callers run one after the other. CodeReadOnly for a read-only handle,
-// CodeClosed where the handle was closed before or is closed meanwhile.
+// Compact writes all rows in memory to files and makes one sorted run of all files, without deleted rows. Where the
+// table is in that shape already it does nothing more. Writers and readers go on meanwhile; what is written after the
+// call began may be left out. Compactions of several callers run one after the other. CodeReadOnly for a read-only
+// handle, CodeClosed where the handle was closed before or is closed meanwhile.
 func (db *DB) Compact() error { return db.CompactRange(CompactOptions{}) }
 
 // CompactRange is [DB.Compact] for the files that hold keys of a range.

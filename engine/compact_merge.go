@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -10,8 +11,8 @@ import (
 	"github.com/merutable/merutable/engine/internal/sst"
 )
 
-// chain is inputs of a job whose key ranges do not meet, in key order: one sorted sequence of rows. Its files are open one
-// after the other, so a job holds a batch of rows for each chain, not for each file.
+// chain is inputs of a job whose key ranges do not meet, in key order: one sorted sequence of rows. Its files are open
+// one after the other, so a job holds a batch of rows for each chain, not for each file.
 type chain struct {
 	job    *compactJob
 	number int // among the job's chains
@@ -278,10 +279,13 @@ func place(chains []*chain, ch *chain) []*chain {
 	return slices.Insert(chains, i, ch)
 }
 
-// cutBytes returns the size at which an output ends: about the target, so that the last one is not much smaller than the
-// others.
+// cutBytes returns the size at which an output ends: about the target, so that the last one is not much smaller than
+// the others.
 func (j *compactJob) cutBytes() int64 {
 	target := j.c.opts.TargetFileBytes
+	if j.level == 0 {
+		return math.MaxInt64 // level 0 is to have fewer files
+	}
 	n := (j.size + target/2) / target
 	if j.lower != nil || j.upper != nil {
 		return target // nobody knows how much of the inputs is the job's

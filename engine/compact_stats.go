@@ -49,7 +49,8 @@ func (m *compactCounters) done(j *compactJob, took time.Duration) {
 	m.jobs.Add(1)
 }
 
-// compactionPressure returns how many files level 0 has, and about how many bytes wait for compaction. It runs under mu.
+// compactionPressure returns how many files level 0 has, and about how many bytes wait for compaction. It runs under
+// mu.
 func (c *core) compactionPressure() (l0 int, pendingBytes int64) {
 	if c.state == nil || c.state.manifest == nil {
 		return 0, 0

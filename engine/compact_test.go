@@ -106,7 +106,8 @@ func TestCompact(t *testing.T) {
 	}
 	version := db.Stats().Version
 	must(t, db.Compact())
-	if st := db.Stats(); st.Version != version || st.Compactions != 1 || st.CompactionRowsWritten != int64(len(m)) || st.Levels[1].Files != 1 {
+	st := db.Stats()
+	if st.Version != version || st.Compactions != 1 || st.CompactionRowsWritten != int64(len(m)) || st.Levels[1].Files != 1 {
 		t.Fatalf("a second compaction did something: %+v", st.CompactionStats)
 	}
 	deleteIDs(t, db, m, slices.Collect(maps.Keys(m))...)
@@ -161,8 +162,8 @@ func isCompacted(path string) bool {
 	return n == 2 && level > 0 && len(name) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.parquet")
 }
 
-// TestDeletesDuringCompaction: what is deleted and overwritten in the inputs while a compaction runs is deleted from its
-// outputs, whatever rows were dead before and wherever the rows go.
+// TestDeletesDuringCompaction: what is deleted and overwritten in the inputs while a compaction runs is deleted from
+// its outputs, whatever rows were dead before and wherever the rows go.
 func TestDeletesDuringCompaction(t *testing.T) {
 	fs := vfs.NewCountingFS(vfs.NewMem())
 	o := smallLevels(Options{NoAutoCompaction: true})
@@ -427,7 +428,8 @@ func TestCompactInParts(t *testing.T) {
 	}
 	st := db.Stats()
 	commits := 0
-	wantCode(t, db.CompactRange(CompactOptions{Interrupt: func() bool { return db.Stats().Commits >= st.Commits+2 }}), CodeCancelled)
+	interrupt := func() bool { return db.Stats().Commits >= st.Commits+2 }
+	wantCode(t, db.CompactRange(CompactOptions{Interrupt: interrupt}), CodeCancelled)
 	if commits = int(db.Stats().Commits - st.Commits); commits != 2 {
 		t.Fatalf("%d commits", commits)
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Where the rows of a job's inputs went. For every output and chain the job keeps which rows of the output came from the
-// chain; they stand there in the chain's order. So the n-th live row of a chain is found by counting, without its key.
+// Where the rows of a job's inputs went. For every output and chain the job keeps which rows of the output came from
+// the chain; they stand there in the chain's order. So the n-th live row of a chain is found by counting, without its
+// key.
 
 // journey answers that for one chain.
 type journey struct {
@@ -40,8 +41,8 @@ func (y *journey) rowOf(in *jobInput, pos uint32) (out int, at uint32, err error
 	return out, at, err
 }
 
-// markDeleted marks in the outputs what was deleted from the inputs since the job began. inputs are what the job's inputs
-// are now, in the same order.
+// markDeleted marks in the outputs what was deleted from the inputs since the job began. inputs are what the job's
+// inputs are now, in the same order.
 func (j *compactJob) markDeleted(inputs []*liveFile) error {
 	now := make(map[*dataFile]*liveFile, len(inputs))
 	for _, f := range inputs {

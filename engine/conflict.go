@@ -11,10 +11,10 @@ import (
 	"github.com/merutable/merutable/engine/internal/sst"
 )
 
-// A write that was made from what a snapshot showed must not undo what came after it. The check runs under writeMu, when
-// nothing can come any more: a key was changed exactly if memory or a file has a version of it that is newer than the
-// snapshot, a deletion included. Files whose rows are all older are not looked at. A compaction drops deletions; then a key
-// that was deleted is one that is live in the snapshot and not any more.
+// A write that was made from what a snapshot showed must not undo what came after it. The check runs under writeMu,
+// when nothing can come any more: a key was changed exactly if memory or a file has a version of it that is newer than
+// the snapshot, a deletion included. Files whose rows are all older are not looked at. A compaction drops deletions;
+// then a key that was deleted is one that is live in the snapshot and not any more.
 
 // SetSnapshot makes Commit fail with CodeConflict, nothing written, where a key that the write puts or deletes was
 // changed after the snapshot. Without it the last writer wins.
@@ -93,8 +93,8 @@ func (c *core) checkUnchanged(b *batch) error {
 	return checkDeleted(b, now, keys)
 }
 
-// checkDeleted is for keys of which there is no newer version than the snapshot of the change. Then whatever is live now
-// was live there, so it takes no more than to count.
+// checkDeleted is for keys of which there is no newer version than the snapshot of the change. Then whatever is live
+// now was live there, so it takes no more than to count.
 func checkDeleted(b *batch, now *Snapshot, keys [][]byte) error {
 	was, err := b.base.countLive(keys)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // the tag invariants.
 var checkCommits = invariantsBuild
 
-// checkCommit checks what must hold of the files of a manifest, and of the commit that made it from prev (nil: the first
-// one). It runs under commitMu.
+// checkCommit checks what must hold of the files of a manifest, and of the commit that made it from prev (nil: the
+// first one). It runs under commitMu.
 func (c *core) checkCommit(prev, next *manifest.Manifest) {
 	if !checkCommits {
 		return
@@ -43,7 +43,9 @@ func (c *core) violation(prev, next *manifest.Manifest) error {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
 		if i > 0 {
-			if p := next.Files[i-1]; f.Level < p.Level || f.Level > 0 && f.Level == p.Level && bytes.Compare(p.KeyMax, f.KeyMin) >= 0 {
+			p := next.Files[i-1]
+			meet := f.Level > 0 && f.Level == p.Level && bytes.Compare(p.KeyMax, f.KeyMin) >= 0
+			if f.Level < p.Level || meet {
 				return fmt.Errorf("level %d: %s and %s meet or are out of order", f.Level, p.Path, f.Path)
 			}
 		}

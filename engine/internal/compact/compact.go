@@ -213,10 +213,10 @@ func job(kind Kind, level int, in ...[]int) *Job {
 	return j
 }
 
-// PlaceLevel returns the level for a sorted run of new files, of that many bytes altogether and with keys from lo to hi:
-// the first one from 1 on which has the room and whose files, those that running jobs are about to write included, do not
-// meet the range. It is no deeper than the table needs: else small loads of the same keys would lie on all levels, each to
-// be searched, and nothing would merge them. 0 where there is none.
+// PlaceLevel returns the level for a sorted run of new files, of that many bytes altogether and with keys from lo to
+// hi: the first one from 1 on which has the room and whose files, those that running jobs are about to write included,
+// do not meet the range. It is no deeper than the table needs: else small loads of the same keys would lie on all
+// levels, each to be searched, and nothing would merge them. 0 where there is none.
 func PlaceLevel(files []File, running []Span, lo, hi []byte, size int64, o Options) int {
 	v := newView(files, running, o)
 	total := size

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// PlanFull returns the jobs that leave one sorted run, without deleted rows, of all files that meet a range of keys: from
-// lower on and below upper, nil for no bound. There must be no running job. What is in that shape already is left alone.
-// The jobs may run in any order. Where a job would be too large, several share its inputs, each with a range of keys.
+// PlanFull returns the jobs that leave one sorted run, without deleted rows, of all files that meet a range of keys:
+// from lower on and below upper, nil for no bound. There must be no running job. What is in that shape already is left
+// alone. The jobs may run in any order. Where a job would be too large, several share its inputs, each with a range of
+// keys.
 func PlanFull(files []File, lower, upper []byte, o Options) []*Job {
 	v := newView(files, nil, o)
 	var in []int
@@ -28,8 +29,8 @@ func PlanFull(files []File, lower, upper []byte, o Options) []*Job {
 	return v.fullJobs(v.groups(in), level)
 }
 
-// fullLevel returns the deepest level that is needed for the files: the one where the last of them are, or the first one
-// that has the room.
+// fullLevel returns the deepest level that is needed for the files: the one where the last of them are, or the first
+// one that has the room.
 func (v *view) fullLevel(in []int) int {
 	level := v.depth(v.live(in))
 	for _, i := range in {
@@ -93,8 +94,8 @@ func (v *view) fullJobs(groups [][]int, level int) []*Job {
 	return jobs
 }
 
-// parts makes jobs of bounded size of files that go to a level. They are parted where files of that level begin, so that
-// none of those is shared; where it has none, where files of the largest level do.
+// parts makes jobs of bounded size of files that go to a level. They are parted where files of that level begin, so
+// that none of those is shared; where it has none, where files of the largest level do.
 func (v *view) parts(in []int, level int) []*Job {
 	whole := job(Full, level, in)
 	size := v.bytes(in)

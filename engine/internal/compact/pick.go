@@ -68,20 +68,21 @@ func (v *view) pickL0() *Job {
 		}
 		const worthIt = 8
 		if v.bytes(below) > worthIt*v.bytes(in) {
-			if j := v.mergeL0(idle); j != nil {
+			if j := v.mergeL0(idle, v.o.TargetFileBytes); j != nil {
 				return j
 			}
 		}
 		return job(L0, 1, in, below)
 	}
-	if len(idle) >= 2*v.o.L0Files {
-		return v.mergeL0(idle)
+	if len(idle) >= 2*v.o.L0Files { // writers must not stop because a manual compaction has level 1 for long
+		const largest = 8
+		return v.mergeL0(idle, largest*v.o.TargetFileBytes)
 	}
 	return nil
 }
 
-// moveL0 moves files to level 1 that meet nothing there nor in level 0. Small ones and those of flushes stay, to be written
-// anew.
+// moveL0 moves files to level 1 that meet nothing there nor in level 0. Small ones and those of flushes stay, to be
+// written anew.
 func (v *view) moveL0(idle []int) *Job {
 	var moved []int
 	for _, i := range idle {
@@ -103,15 +104,16 @@ func (v *view) moveL0(idle []int) *Job {
 	return job(Move, 1, moved)
 }
 
-// mergeL0 makes one file of some small files of level 0, where level 1 is too large to write all of it anew for them, or
-// under work. It takes files of like size, the smallest first, so that a row is written anew a logarithmic number of times.
-func (v *view) mergeL0(idle []int) *Job {
+// mergeL0 makes one file, of limit bytes at most, of some files of level 0, where level 1 is too large to write all of
+// it anew for them, or under work. It takes files of like size, the smallest first, so that a row is written anew a
+// logarithmic number of times.
+func (v *view) mergeL0(idle []int, limit int64) *Job {
 	in := slices.Clone(idle)
 	slices.SortStableFunc(in, func(a, b int) int { return cmp.Compare(v.files[a].Size, v.files[b].Size) })
 	n, size := 0, int64(0)
 	for n < len(in) && n < maxJobFiles {
 		next := v.files[in[n]].Size
-		if size+next > v.o.TargetFileBytes || n >= 2 && next > 2*size {
+		if size+next > limit || n >= 2 && next > 2*size {
 			break
 		}
 		size += next
@@ -123,8 +125,8 @@ func (v *view) mergeL0(idle []int) *Job {
 	return job(L0, 0, in[:n])
 }
 
-// pickLevel passes files of a level down: those that meet nothing below as they are, else the one with the least to write
-// anew below for what it brings down.
+// pickLevel passes files of a level down: those that meet nothing below as they are, else the one with the least to
+// write anew below for what it brings down.
 func (v *view) pickLevel(level int) *Job {
 	idle := v.idle(level)
 	if j := v.moveDown(level, idle); j != nil {
@@ -181,8 +183,8 @@ func (v *view) grow(level int, in []int) *Job {
 	return job(Level, level+1, in, below)
 }
 
-// pickStale writes the file anew that has the largest share of deleted rows above the bound, with neighbours on its right
-// that are half as bad, so that the outputs are not small.
+// pickStale writes the file anew that has the largest share of deleted rows above the bound, with neighbours on its
+// right that are half as bad, so that the outputs are not small.
 func (v *view) pickStale() *Job {
 	share := func(i int) float64 { return float64(v.files[i].Deleted) / float64(v.files[i].Rows) }
 	best := -1
@@ -237,8 +239,8 @@ func (v *view) pickSmall() *Job {
 	return nil
 }
 
-// mergeable returns files of the run, neighbours all, that become fewer at little cost: no one of them is larger than the
-// others together, so that a row is written anew a logarithmic number of times while files come one by one.
+// mergeable returns files of the run, neighbours all, that become fewer at little cost: no one of them is larger than
+// the others together, so that a row is written anew a logarithmic number of times while files come one by one.
 func (v *view) mergeable(run []int) []int {
 	const fewest = 4
 	if len(run) < fewest {
