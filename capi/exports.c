@@ -311,6 +311,12 @@ int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err) {
 	return merugo_write_begin(HANDLE(db), OUT(write), OUT(err));
 }
 
+int meru_write_begin_table(MeruHandle *db, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
+						   char **err) {
+	REFUSE_FORKED(err);
+	return merugo_write_begin_table(HANDLE(db), HANDLE(schema), replace, OUT(write), OUT(err));
+}
+
 void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interrupt, void *ctx) {
 	if (write && !capi_forked) {
 		merugo_write_set_interrupt(HANDLE(write), interrupt, HANDLE(ctx));

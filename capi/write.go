@@ -51,6 +51,29 @@ func merugo_write_begin(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 	})
 }
 
+//export merugo_write_begin_table
+func merugo_write_begin_table(h, schema C.uintptr_t, replace C.uint8_t, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		if err := need(out, "write"); err != nil {
+			return err
+		}
+		db, err := lookupDB(h)
+		if err != nil {
+			return err
+		}
+		t, err := lookup[tableSchema](schema, "schema")
+		if err != nil {
+			return err
+		}
+		w, err := db.NewTableWrite(t.copyOf(), replace != 0)
+		if err != nil {
+			return err
+		}
+		*out = handles.add(&write{w: w})
+		return nil
+	})
+}
+
 //export merugo_write_set_interrupt
 func merugo_write_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.uintptr_t) {
 	quiet(func() {

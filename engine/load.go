@@ -224,7 +224,7 @@ func (l *load) commitAlone() (base.Seq, error) {
 	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	if c.table != l.w.table {
+	if c.table != l.expectedTable() {
 		return 0, base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced during the load", c.dir)
 	}
 	if err := c.retireActive(); err != nil {
@@ -243,39 +243,30 @@ func (l *load) publish() (base.Seq, error) {
 	c := l.c
 	s := c.current()
 	defer s.unref()
-	marks := map[*dataFile]*roaring.Bitmap{}
-	for _, f := range s.files {
-		dead, known := l.marks[f.dataFile]
-		if !known {
-			var err error
-			if dead, err = l.supersededBy(f, l.all()); err != nil {
-				return 0, err
-			}
-		}
-		marks[f.dataFile] = dead
-	}
-	if err := l.checkMarks(s, marks); err != nil {
+	ch, err := l.supersededNow(s)
+	if err != nil {
 		return 0, err
 	}
 	l.place(s)
 	seq := c.lastSeq + 1
-	var added []*newFile
 	for _, run := range [][]*loadFile{l.merged, l.streamed} { // newest first
 		for _, f := range run {
 			f.meta.SeqMin, f.meta.SeqMax = seq, seq
-			added = append(added, &f.newFile)
+			ch.added = append(ch.added, &f.newFile)
 		}
 	}
-	next := s.manifest.Next()
-	next.Properties[manifest.PropJob] = "load"
+	next := c.nextManifest("load")
 	next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(seq, 10)
 	next.Properties[manifest.PropLastSeq] = strconv.FormatUint(seq, 10)
 	next.FlushedSeq = seq
-	if err := c.commitFiles(s, next, change{added: added, dead: marks}); err != nil {
+	if l.w.creates != nil {
+		next.Schema, next.TableUUID, next.Dropped, next.MinLog = l.w.table.schema, newUUID(), false, c.nextLog
+	}
+	if err := c.commitFiles(s, next, ch); err != nil {
 		return 0, err
 	}
 	c.lastSeq = seq
-	c.install(c.newState(s, next, s.table, nil), func() { c.visible = seq })
+	c.install(c.newState(s, next, l.w.table, nil), func() { c.visible, c.table = seq, l.w.table })
 	c.stats.rowsWritten.Add(int64(l.rows))
 	c.stats.loads.Add(1)
 	for _, f := range l.all() {

@@ -45,7 +45,7 @@ func (l *load) resolveRound() (more bool, err error) {
 		}
 	}
 	for _, f := range s.files {
-		if l.marks[f.dataFile] == nil {
+		if l.marks[f.dataFile] == nil && l.w.creates == nil {
 			tasks = append(tasks, &markTask{file: f, by: l.all()})
 		}
 	}

@@ -22,6 +22,7 @@ type Write struct {
 	base       *Snapshot // what SetSnapshot was given, pinned
 	// disordered says that keys did not ascend somewhere, so that blocks of columns are of no use.
 	disordered atomic.Bool
+	creates    *creation // of a write that brings its own table
 	spare      spareBuffers
 	interrupt  func() bool
 	err        error

@@ -414,6 +414,11 @@ typedef int (*MeruInterruptFn)(void *ctx);
  */
 typedef struct MeruWrite MeruWrite;
 MERU_API int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err);
+/* A change that brings its own table: meru_write_commit() creates it, with the rows, in one step. Where there is a table
+ * already, replace (not 0) puts the new one in its place, else it is ErrAlreadyExists. If the table that there is changes
+ * before the commit, that fails with ErrConflict. Rows have the types of the schema given. */
+MERU_API int meru_write_begin_table(MeruHandle *db, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
+									char **err);
 /* interrupt may be NULL; it is called on the thread that calls into the write. */
 MERU_API void meru_write_set_interrupt(MeruWrite *write, MeruInterruptFn interrupt, void *ctx);
 /* Makes meru_write_commit() fail with ErrConflict, nothing written, where a key that the write puts or deletes was

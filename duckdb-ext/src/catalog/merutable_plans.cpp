@@ -30,6 +30,9 @@ PhysicalOperator &MerutableCatalog::PlanCreateTableAs(ClientContext &context, Ph
 	schema->MayCreate(context, base.table, base.on_conflict);
 	auto &result = planner.Make<MerutableCreateTableAs>(op.types, *this, TableDefinition::MakeAs(base),
 														base.on_conflict, op.estimated_cardinality);
+	auto &create = result.Cast<MerutableCreateTableAs>();
+	create.keep_order = PhysicalPlanGenerator::PreserveInsertionOrder(context, plan);
+	create.use_batches = create.keep_order && PhysicalPlanGenerator::UseBatchIndex(context, plan);
 	result.children.push_back(plan);
 	return result;
 }

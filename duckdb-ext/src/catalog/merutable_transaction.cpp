@@ -104,6 +104,19 @@ shared_ptr<MeruWriteBatch> MerutableTransaction::BeginChange(ClientContext &cont
 	return result;
 }
 
+shared_ptr<MeruWriteBatch> MerutableTransaction::BeginCreate(ClientContext &context, const MeruTable &table,
+															 OnCreateConflict on_conflict) {
+	catalog.RequireWritable();
+	if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT && catalog.CurrentTable().entry) {
+		return nullptr;
+	}
+	auto schema = table.ToEngine();
+	lock_guard<mutex> guard(lock);
+	write = make_shared_ptr<MeruWriteBatch>(catalog.SharedDatabase(), context, schema.Get(),
+											on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT);
+	return write;
+}
+
 bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict on_conflict) {
 	catalog.RequireWritable();
 	auto schema = table.ToEngine();

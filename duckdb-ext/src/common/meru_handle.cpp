@@ -94,6 +94,13 @@ MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruDatabase> database_p, ClientContex
 	meru_write_set_interrupt(write, Interrupted, &context);
 }
 
+MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruDatabase> database_p, ClientContext &context,
+							   const MeruTableSchema *schema, bool replace)
+	: database(std::move(database_p)) {
+	MeruCall([&](char **err) { return meru_write_begin_table(database->Get(), schema, replace, &write, err); });
+	meru_write_set_interrupt(write, Interrupted, &context);
+}
+
 MeruWriteBatch::~MeruWriteBatch() {
 	meru_write_free(write);
 }

@@ -59,7 +59,7 @@ unique_ptr<GlobalSinkState> MeruWriteOperator::GetGlobalSinkState(ClientContext 
 	if (return_rows) {
 		result->returned = make_uniq<ColumnDataCollection>(context, types);
 	}
-	if (use_batches) {
+	if (use_batches && result->write) {
 		result->ordered = make_uniq<OrderedBlocks>();
 	}
 	return std::move(result);
@@ -72,6 +72,9 @@ unique_ptr<LocalSinkState> MeruWriteOperator::GetLocalSinkState(ExecutionContext
 SinkResultType MeruWriteOperator::Sink(ExecutionContext &context, DataChunk &chunk, OperatorSinkInput &input) const {
 	auto &gstate = input.global_state.Cast<MeruWriteGlobalState>();
 	auto &lstate = input.local_state.Cast<MeruWriteLocalState>();
+	if (!gstate.write) {
+		return SinkResultType::FINISHED;
+	}
 	if (gstate.ordered) {
 		auto &place = lstate.partition_info;
 		lstate.batch = place.batch_index.GetIndex();

@@ -181,7 +181,7 @@ func (col *Column) takeNulls(recs [][]byte, p, n int) {
 
 func (col *Column) takeFixed(recs [][]byte, off, size int) {
 	at := len(col.Fixed)
-	col.Fixed = slices.Grow(col.Fixed, len(recs)*size)[:at+len(recs)*size]
+	col.Fixed = double(col.Fixed, len(recs)*size)[:at+len(recs)*size]
 	out := col.Fixed[at:]
 	le := binary.LittleEndian
 	switch size {
@@ -204,11 +204,25 @@ func (col *Column) takeFixed(recs [][]byte, off, size int) {
 	}
 }
 
+// double makes room for n more values. Doubling, unlike append, copies each value hardly more than once on the way to a
+// full row group.
+func double[T any](s []T, n int) []T {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return append(make([]T, 0, max(2*cap(s), len(s)+n)), s...)
+}
+
 func (col *Column) takeVariable(recs [][]byte, l *Layout, f *field) {
 	at := len(col.Offsets)
-	col.Offsets = slices.Grow(col.Offsets, len(recs))[:at+len(recs)]
+	col.Offsets = double(col.Offsets, len(recs))[:at+len(recs)]
 	ends := col.Offsets[at:]
-	data := col.Data
+	size := 0
+	for _, r := range recs {
+		start, end := l.varRange(f, r)
+		size += end - start
+	}
+	data := double(col.Data, size)
 	for i, r := range recs {
 		start, end := l.varRange(f, r)
 		data = append(data, r[start:end]...)

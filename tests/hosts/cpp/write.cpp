@@ -1,6 +1,8 @@
 // Writing by Arrow: ownership, atomicity, bulk loads, deletions, interrupts, bad input.
 #include <pthread.h>
 
+#include <thread>
+
 #include "kit.hpp"
 
 namespace {
@@ -362,6 +364,86 @@ void Interrupts() {
 	OK(meru_close_free(db, &err));
 }
 
+// Blocks made by several threads, appended in order.
+void Blocks() {
+	auto db = OpenSimple("blocks", {"memtable_bytes", "1048576"});
+	auto schema = SchemaOf(db);
+	MeruWrite *w = nullptr;
+	OK(meru_write_begin(db, &w, &err));
+	constexpr int threads = 4, each = 8, rows_each = 5000;
+	std::vector<MeruBlock *> blocks(threads * each, nullptr);
+	std::vector<int> status(blocks.size(), -1);
+	std::vector<std::thread> running;
+	for (int t = 0; t < threads; t++) {
+		running.emplace_back([&, t] {
+			for (int i = 0; i < each; i++) {
+				size_t at = size_t(i * threads + t);
+				ArrowArray rows{};
+				// Each begins in the middle of the one before: the keys do not ascend.
+				Export(SimpleRows(int64_t(at) * rows_each / 2, rows_each), &rows);
+				status[at] = meru_write_prepare_put_arrow(w, &rows, &schema, &blocks[at], nullptr);
+			}
+		});
+	}
+	for (auto &thread : running) {
+		thread.join();
+	}
+	for (size_t at = 0; at < blocks.size(); at++) {
+		CHECK(status[at] == MeruStatus_Ok && meru_block_bytes(blocks[at]) > rows_each * 8, "block %zu", at);
+		OK(meru_write_append(w, blocks[at], &err));
+		EXPECT(MeruStatus_ErrInvalidArg, meru_write_append(w, blocks[at], &err)); // it was taken
+	}
+	ArrowSchema keys_schema{};
+	MakeSchema({{"id", "l"}}, &keys_schema);
+	ArrowArray keys{};
+	Export(Struct({Fixed<int64_t>({3, 4, 770000})}, 3), &keys);
+	MeruBlock *block = nullptr;
+	OK(meru_write_prepare_delete_arrow(w, &keys, &keys_schema, &block, &err));
+	OK(meru_write_append(w, block, &err));
+	// A bad one leaves the write as it is, and one that is not wanted is freed, after the write too.
+	Export(Struct({Fixed<int64_t>({1}, {false}), Strings<int32_t>({"a"}), Fixed<double>({1})}, 1), &keys);
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "id", meru_write_prepare_put_arrow(w, &keys, &schema, &block, &err));
+	Export(SimpleRows(0, 5000), &keys);
+	OK(meru_write_prepare_put_arrow(w, &keys, &schema, &block, &err));
+	OK(meru_write_commit(w, nullptr, &err));
+	meru_write_free(w);
+	EXPECT(MeruStatus_ErrInvalidArg, meru_write_append(w, nullptr, &err));
+	meru_block_free(block);
+	meru_block_free(block);
+	meru_block_free(nullptr);
+	int64_t want = (threads * each + 1) * rows_each / 2 - 2;
+	CHECK(CountRows(db) == want, "%lld rows", (long long)CountRows(db));
+	Release(schema);
+	Release(keys_schema);
+	OK(meru_close_free(db, &err));
+}
+
+// A table that comes with its rows.
+void TableWithRows() {
+	auto db = OpenSimple("with_rows");
+	auto schema = SchemaOf(db);
+	auto simple = BuildSchema(
+		"next", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
+	PutSimple(db, 7, "old", 1);
+	MeruWrite *w = nullptr;
+	EXPECT(MeruStatus_ErrAlreadyExists, meru_write_begin_table(db, simple, 0, &w, &err));
+	ArrowArray rows{};
+	for (int commit = 0; commit < 2; commit++) {
+		OK(meru_write_begin_table(db, simple, 1, &w, &err));
+		Export(SimpleRows(100, 10), &rows);
+		OK(meru_write_put_arrow(w, &rows, &schema, &err));
+		CHECK(CountRows(db) == 1, "the old table before the commit");
+		if (commit) {
+			OK(meru_write_commit(w, nullptr, &err));
+		}
+		meru_write_free(w);
+	}
+	CHECK(CountRows(db) == 10, "%lld rows", (long long)CountRows(db));
+	meru_table_schema_free(simple);
+	Release(schema);
+	OK(meru_close_free(db, &err));
+}
+
 // A table dropped under a write: the commit says so.
 void DroppedMeanwhile() {
 	auto db = OpenSimple("conflict");
@@ -386,6 +468,8 @@ void WriteCases() {
 	check_run("bad arrays", BadArrays);
 	check_run("writes", Writes);
 	check_run("bulk load", BulkLoad);
+	check_run("blocks of several threads", Blocks);
+	check_run("a table with its rows", TableWithRows);
 	check_run("interrupts", Interrupts);
 	check_run("a table dropped under a write", DroppedMeanwhile);
 }

@@ -174,6 +174,12 @@ def test_interrupt(connect, database, tmp_path):
     assert took < 1, f"INSERT: {took:.2f} s"
     assert con.execute("SELECT count(*), count(*) FILTER (s LIKE 'new%') FROM m.t").fetchone() == (300000, 0)
 
+    for what in ("INSERT INTO m.t", "CREATE OR REPLACE TABLE m.t WITH (primary_key = 'id') AS"):  # in no order: it spills
+        took = interrupted(con, f"{what} SELECT (hash(i) >> 1)::BIGINT AS id, 'new ' || i AS s FROM range(100000000) r(i)", 2)
+        assert took < 1, f"{what}: {took:.2f} s"
+        assert con.execute("SELECT count(*), count(*) FILTER (s LIKE 'new%') FROM m.t").fetchone() == (300000, 0)
+        assert [f for _, _, files in os.walk(os.path.join(database, "tmp")) for f in files] == []
+
     took = interrupted(con, "SELECT count(*), sum(length(a.s)) FROM m.t a, m.t b WHERE a.id + b.id = -1")
     assert took < 1, f"join: {took:.2f} s"
 

@@ -32,6 +32,10 @@ class MerutableTransaction : public Transaction {
 	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context, const MeruTable &table);
 	//! The same for a change that depends on what the transaction sees: of two that change one row the later one fails.
 	shared_ptr<MeruWriteBatch> BeginChange(ClientContext &context, const MeruTable &table);
+	//! The change that creates the table, with rows, when the transaction commits. NULL where there is one already and
+	//! on_conflict says that this is fine.
+	shared_ptr<MeruWriteBatch> BeginCreate(ClientContext &context, const MeruTable &table,
+										   OnCreateConflict on_conflict);
 	//! Creates the table at once; it is dropped again if the transaction fails. Returns false where there is one
 	//! already, which is only an error if on_conflict says so.
 	bool CreateTable(const MeruTable &table, OnCreateConflict on_conflict);

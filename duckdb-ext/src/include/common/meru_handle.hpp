@@ -90,6 +90,9 @@ class MeruBlockRef {
 class MeruWriteBatch {
   public:
 	MeruWriteBatch(shared_ptr<MeruDatabase> database, ClientContext &context);
+	//! A change that creates its table, see meru_write_begin_table().
+	MeruWriteBatch(shared_ptr<MeruDatabase> database, ClientContext &context, const MeruTableSchema *schema,
+				   bool replace);
 	~MeruWriteBatch();
 	MeruWriteBatch(const MeruWriteBatch &) = delete;
 	MeruWriteBatch &operator=(const MeruWriteBatch &) = delete;

@@ -6,19 +6,17 @@
 namespace duckdb {
 class MerutableCatalog;
 
-//! CREATE TABLE … AS: collects the rows, then creates the table and puts them. So nothing is created, and nothing
-//! replaced, before the query below has come to its end.
+//! CREATE TABLE … AS: table and rows come in one step, when the transaction commits. Until then nothing is created, and
+//! nothing replaced.
 class MerutableCreateTableAs : public MeruWriteOperator {
   public:
 	MerutableCreateTableAs(PhysicalPlan &plan, vector<LogicalType> types, MerutableCatalog &catalog, MeruTable table,
 						   OnCreateConflict on_conflict, idx_t estimated_cardinality);
 
 	string GetName() const override;
-	SinkResultType Sink(ExecutionContext &context, DataChunk &chunk, OperatorSinkInput &input) const override;
 
   protected:
 	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
-	void End(ClientContext &context, MeruWriteGlobalState &gstate) const override;
 
   private:
 	MerutableCatalog &catalog;

@@ -17,6 +17,7 @@ class MeruWriteGlobalState : public GlobalSinkState {
 
 	//! Guards what is below, and what operators add.
 	mutex lock;
+	//! NULL: the rows are not wanted.
 	shared_ptr<MeruWriteBatch> write;
 	idx_t row_count = 0;
 	//! Where many threads bring rows whose order counts.
