@@ -21,7 +21,7 @@ type Block struct {
 	ascending   bool
 	first, last []byte
 	// One of these holds the rows, in the order in which they came. Columns go to a file as they are, as long as all that
-	// a change brings ascends.
+	// a change brings ascends; of few rows they are less work than a buffer.
 	cols *Columns
 	rows *memtable.RowBuffer
 }
@@ -41,8 +41,11 @@ func (w *Write) Prepare(c *Columns) (*Block, error) {
 			w.table.schema.TableName, len(w.table.schema.Columns))
 	}
 	b := &Block{table: w.table, spare: &w.spare, n: c.N}
-	if c.N > 0 && !w.disordered.Load() && b.takeAscending(c) {
-		return b, nil
+	if small := c.N < smallColumns; c.N > 0 && (small || !w.disordered.Load()) {
+		if b.ascending = b.ascends(c); b.ascending || small {
+			b.copyColumns(c)
+			return b, nil
+		}
 	}
 	return b, b.fill(c.N, func(i int, key, rec []byte) ([]byte, []byte) {
 		return c.AppendKey(key, w.table.schema.PrimaryKey, i), c.AppendRecord(rec, w.table.layout, i)
@@ -62,8 +65,8 @@ func (w *Write) PrepareDelete(keys *Columns) (*Block, error) {
 	}, base.OpDelete)
 }
 
-// takeAscending copies rows whose keys ascend, and reports whether they do.
-func (b *Block) takeAscending(c *Columns) bool {
+// ascends reports whether the keys of rows ascend, and takes note of the first and the last.
+func (b *Block) ascends(c *Columns) bool {
 	key, last := []byte(nil), []byte(nil)
 	for i := range c.N {
 		key = c.AppendKey(key[:0], b.table.schema.PrimaryKey, i)
@@ -76,14 +79,16 @@ func (b *Block) takeAscending(c *Columns) bool {
 		key, last = last, key
 	}
 	b.last = last
-	b.ascending = true
+	return true
+}
+
+func (b *Block) copyColumns(c *Columns) {
 	b.cols = row.NewColumns(b.table.schema, nil)
 	b.cols.AppendRange(c, 0, c.N)
-	b.memBytes = c.N * (len(last) + blockRowOverhead)
+	b.memBytes = c.N * (len(b.first) + blockRowOverhead)
 	for i := range b.cols.Cols {
 		b.memBytes += len(b.cols.Cols[i].Fixed) + len(b.cols.Cols[i].Data)
 	}
-	return true
 }
 
 // fill encodes n rows.

@@ -38,7 +38,7 @@ func sendSteps(t testing.TB, w *Write, steps []loadStep, r *rand.Rand) error {
 		for n < len(steps) && (steps[n].payload < 0) == (steps[0].payload < 0) {
 			n++
 		}
-		n = min(n, 1+r.IntN(3000))
+		n = min(n, 1+r.IntN(2*smallColumns))
 		var err error
 		switch {
 		case r.IntN(3) == 0:
@@ -535,7 +535,7 @@ func TestPrepareParallel(t *testing.T) {
 	must(t, err)
 	defer w.Close()
 	m := model{}
-	const blocks, rows = 40, 500
+	const blocks, rows = 16, smallColumns + 500
 	ready := make([]chan *Block, blocks)
 	var wg sync.WaitGroup
 	for i := range ready {
@@ -568,7 +568,7 @@ func TestPrepareParallel(t *testing.T) {
 	wg.Wait()
 	_, err = w.Commit()
 	must(t, err)
-	check(t, db, m)
+	checkScan(t, db, m)
 	// Blocks that nobody takes, or another write.
 	w2, err := db.NewWrite()
 	must(t, err)
