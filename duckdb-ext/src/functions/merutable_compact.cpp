@@ -90,7 +90,7 @@ void Compact(ClientContext &context, TableFunctionInput &data, DataChunk &output
 									 after["data_files"],
 									 before["data_bytes"],
 									 after["data_bytes"],
-									 grown("compaction_rows_read") - grown("compaction_rows_written"),
+									 -grown("file_rows"),
 									 grown("compaction_bytes_read"),
 									 grown("compaction_bytes_written"),
 									 after["version"],
