@@ -21,9 +21,9 @@ func TestHistories(t *testing.T) {
 	if *minutes > 0 || *replay != "" {
 		t.Skip("other histories are asked for")
 	}
-	seeds := uint64(4)
+	seeds, ops := uint64(4), *length
 	if testing.Short() {
-		seeds = 1
+		seeds, ops = 1, ops/2
 	}
 	seen := newTally()
 	t.Cleanup(func() {
@@ -35,7 +35,7 @@ func TestHistories(t *testing.T) {
 		for _, c := range Configs() {
 			t.Run(fmt.Sprintf("%s/%d", c.Name, seed), func(t *testing.T) {
 				t.Parallel()
-				h := Generate(seed, *length)
+				h := Generate(seed, ops)
 				h.Config = c.Name
 				runAndShrink(t, h, seen.add)
 			})
