@@ -27,9 +27,9 @@ func (k cacheKey) hash() uint64 {
 	return h * 0xff51afd7ed558ccd
 }
 
-// Cache holds decoded pages, bloom filters and footers of many readers, the most recently used ones, bounded in bytes, and
-// the files that they read, bounded in number. A nil *Cache and one of 0 bytes hold no pages, and then each reader has its
-// own footer; each reader with a nil Cache has its own open file. Its methods may be called from any goroutine.
+// Cache holds decoded pages, bloom filters and footers of many readers, the most recently used ones, bounded in bytes,
+// and the files that they read, bounded in number. A nil *Cache and one of 0 bytes hold no pages, and then each reader
+// has its own footer; each reader with a nil Cache has its own open file. Its methods may be called from any goroutine.
 type Cache struct {
 	lru   *lru.Cache[cacheKey, any]
 	table *fileTable

@@ -33,8 +33,8 @@ type encoder struct {
 	blooms int64
 }
 
-// countingWriter counts what is written and sums it up. Once hold is set it keeps what is written: the tail of the file,
-// which gets its checksum before it goes out.
+// countingWriter counts what is written and sums it up. Once hold is set it keeps what is written: the tail of the
+// file, which gets its checksum before it goes out.
 type countingWriter struct {
 	w    *bufio.Writer
 	n    int64
@@ -66,7 +66,8 @@ func (w *encoder) init(f vfs.File) {
 	}
 }
 
-// size returns what the row groups written so far take in the file, with their part of the tail as far as that is large.
+// size returns what the row groups written so far take in the file, with their part of the tail as far as that is
+// large.
 func (w *encoder) size() int64 { return w.sink.n + w.blooms }
 
 // nanColumns returns the columns in which a NaN was seen.
@@ -106,7 +107,8 @@ func (w *encoder) rowGroup(g *group) error {
 // properties says how a row group is written.
 func (w *encoder) properties() []parquet.WriterProperty {
 	props := []parquet.WriterProperty{
-		parquet.WithCreatedBy("merutable"), parquet.WithVersion(parquet.V2_LATEST), parquet.WithDataPageVersion(parquet.DataPageV1),
+		parquet.WithCreatedBy("merutable"), parquet.WithVersion(parquet.V2_LATEST),
+		parquet.WithDataPageVersion(parquet.DataPageV1),
 		parquet.WithCompression(w.o.codec()), parquet.WithAllocator(memory.DefaultAllocator),
 		// Pages end where pageWriter says, not by the library's own count of bytes.
 		parquet.WithDataPageSize(1 << 40), parquet.WithBatchSize(1 << 30),
@@ -124,7 +126,8 @@ func (w *encoder) properties() []parquet.WriterProperty {
 				props = append(props, parquet.WithStatsFor(t.name, false))
 			}
 			if w.isKey[i] && t.bloom {
-				props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true), parquet.WithBloomFilterNDVFor(t.name, int64(p.distinct)))
+				props = append(props, parquet.WithBloomFilterEnabledFor(t.name, true),
+					parquet.WithBloomFilterNDVFor(t.name, int64(p.distinct)))
 			}
 			props = append(props, parquet.WithDictionaryFor(t.name, p.dictionary), parquet.WithEncodingFor(t.name, p.encoding),
 				parquet.WithCompressionFor(t.name, p.codec))

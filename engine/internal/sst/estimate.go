@@ -12,9 +12,9 @@ const resample = 4
 // tailBytesPerRow is about what the key index, the page index and the footer take for a row.
 const tailBytesPerRow = 0.5
 
-// EstimatedBytes estimates how large the file would be if it was finished now, so that the caller can end it at a size of
-// its choice. It is good to a tenth or so: before the first row group is encoded by sampling the rows, thereafter by what
-// the row groups before took. It is cheap enough for every batch.
+// EstimatedBytes estimates how large the file would be if it was finished now, so that the caller can end it at a size
+// of its choice. It is good to a tenth or so: before the first row group is encoded by sampling the rows, thereafter by
+// what the row groups before took. It is cheap enough for every batch.
 func (w *Writer) EstimatedBytes() int64 {
 	if w.closed {
 		return w.info.Size

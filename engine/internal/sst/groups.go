@@ -44,7 +44,8 @@ func (s *groups) full(bytes int) bool {
 	return s.open.rows >= s.enc.o.RowGroupRows || s.open.rows > 0 && s.open.bytes+bytes > s.enc.o.RowGroupBytes
 }
 
-// next gives the open row group, which is full, to the encoder, once that is done with the one before, and opens another.
+// next gives the open row group, which is full, to the encoder, once that is done with the one before, and opens
+// another.
 func (s *groups) next() error {
 	if err := s.wait(); err != nil {
 		return err
@@ -117,8 +118,8 @@ func (s *groups) stop() {
 	}
 }
 
-// add counts a row and reports whether it starts a block of the key index: with the row group's first row, and where the
-// block before it is full.
+// add counts a row and reports whether it starts a block of the key index: with the row group's first row, and where
+// the block before it is full.
 func (g *group) add(keyBytes, bytes, blockRows int) (block bool) {
 	if n := len(g.blocks); n == 0 || g.rows-g.blocks[n-1] >= blockRows || g.keyBytes >= maxKeyBlockBytes {
 		g.blocks = append(g.blocks, g.rows)

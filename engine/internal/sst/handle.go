@@ -25,9 +25,9 @@ func newFileTable(max int) *fileTable {
 	return t
 }
 
-// handle reads a file of the table, which is opened when it is read and closed when it has not been read for the longest
-// time of all. Opening it again by its path is safe: the files are immutable, and whoever reads one has pinned it. Its
-// methods may be called from any goroutine, but Close only behind all others.
+// handle reads a file of the table, which is opened when it is read and closed when it has not been read for the
+// longest time of all. Opening it again by its path is safe: the files are immutable, and whoever reads one has pinned
+// it. Its methods may be called from any goroutine, but Close only behind all others.
 type handle struct {
 	fs    vfs.FS
 	path  string
@@ -136,8 +136,8 @@ func (h *handle) Close() error {
 	return f.Close()
 }
 
-// surplus takes files that nobody reads at the moment out of the table, those read last longest ago first, until it is no
-// larger than it may be. It runs under mu.
+// surplus takes files that nobody reads at the moment out of the table, those read last longest ago first, until it is
+// no larger than it may be. It runs under mu.
 func (t *fileTable) surplus() []vfs.File {
 	var out []vfs.File
 	for h := t.root.prev; h != &t.root && t.open > t.max; {

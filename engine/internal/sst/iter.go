@@ -76,8 +76,8 @@ func (r *Reader) NewIter(o IterOptions) *Iter {
 }
 
 // Next returns the next batch and the position of its first row, nil at the end. The batch is the iteration's own
-// memory, valid until the next call. The rows of a batch follow each other in the file, downwards in reverse, unless some
-// were left out: see Positions.
+// memory, valid until the next call. The rows of a batch follow each other in the file, downwards in reverse, unless
+// some were left out: see Positions.
 func (it *Iter) Next() (cols *row.Columns, first int64, err error) {
 	if it.err != nil || it.done {
 		return nil, 0, it.err

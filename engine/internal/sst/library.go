@@ -13,8 +13,8 @@ import (
 )
 
 // library is what the Parquet library needs to read a file: the footer and readers on it. It takes some 100 KB for a
-// full file, and a database may have thousands of files. So it is an entry of the cache like the pages, read again where
-// it is wanted and no more there; who uses it keeps it alive. A reader without a cache keeps its own.
+// full file, and a database may have thousands of files. So it is an entry of the cache like the pages, read again
+// where it is wanted and no more there; who uses it keeps it alive. A reader without a cache keeps its own.
 type library struct {
 	meta   *metadata.FileMetaData
 	point  *file.Reader // with small buffers
@@ -71,8 +71,8 @@ func (r *Reader) keep(lib *library) {
 	}
 }
 
-// What a library takes, by measurement: a column of a row group, and for each byte of the page index what that is once it
-// is read, as point reads do.
+// What a library takes, by measurement: a column of a row group, and for each byte of the page index what that is once
+// it is read, as point reads do.
 const (
 	chunkBytes     = 700
 	pageIndexRatio = 5
@@ -140,13 +140,16 @@ func (f *footer) addRowGroup(g *metadata.RowGroupMetaData, size int64) error {
 		if c.HasDictionaryPage() && c.DictionaryPageOffset() > 0 {
 			start = min(start, c.DictionaryPageOffset())
 		}
-		if c.NumValues() != rows || !inside(start, c.TotalCompressedSize()) || !inside(c.BloomFilterOffset(), int64(c.BloomFilterLength())) {
-			return base.Errorf(base.CodeCorruption, "column %d: %d values, %d bytes at %d, bloom filter at %d, in a file of %d bytes",
+		if c.NumValues() != rows || !inside(start, c.TotalCompressedSize()) ||
+			!inside(c.BloomFilterOffset(), int64(c.BloomFilterLength())) {
+			return base.Errorf(base.CodeCorruption,
+				"column %d: %d values, %d bytes at %d, bloom filter at %d, in a file of %d bytes",
 				i, c.NumValues(), c.TotalCompressedSize(), start, c.BloomFilterOffset(), size)
 		}
 		for _, loc := range []*metadata.IndexLocation{c.GetOffsetIndexLocation(), c.GetColumnIndexLocation()} {
 			if loc != nil && !inside(loc.Offset, int64(loc.Length)) {
-				return base.Errorf(base.CodeCorruption, "column %d: page index at %d, %d bytes, in a file of %d", i, loc.Offset, loc.Length, size)
+				return base.Errorf(base.CodeCorruption, "column %d: page index at %d, %d bytes, in a file of %d", i, loc.Offset,
+					loc.Length, size)
 			}
 		}
 		f.maxPage = max(f.maxPage, c.TotalUncompressedSize())
@@ -185,7 +188,8 @@ func (r *Reader) newLibrary(f *footer) (*library, error) {
 	// The point reader's own would put its buffers, and so all of the library, into every filter that is cached.
 	l.blooms = &metadata.BloomFilterReader{Input: r.newSource(), FileMetadata: f.meta, BufferPool: &filterBuffers}
 	for i := range f.groups {
-		l.groups = append(l.groups, libraryGroup{RowGroupReader: l.point.RowGroup(i), waiting: make([]sync.Pool, len(f.groups[i].pages))})
+		waiting := make([]sync.Pool, len(f.groups[i].pages))
+		l.groups = append(l.groups, libraryGroup{RowGroupReader: l.point.RowGroup(i), waiting: waiting})
 	}
 	return l, nil
 }

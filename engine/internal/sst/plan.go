@@ -40,7 +40,8 @@ const (
 
 // planColumn decides for a column of the table, of which the row group has n rows.
 func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.Compression) (plan, error) {
-	p := plan{encoding: parquet.Encodings.Plain, codec: codec, distinct: n, noStatistics: longest(col, n) > maxStatisticsBytes}
+	p := plan{encoding: parquet.Encodings.Plain, codec: codec, distinct: n}
+	p.noStatistics = longest(col, n) > maxStatisticsBytes
 	integer := t.physical == parquet.Types.Int32 || t.physical == parquet.Types.Int64
 	if distinct, size, repeats := repeating(t, col, n); repeats {
 		p.distinct = min(n, 2*distinct+64) // the sample did not see all
@@ -103,8 +104,8 @@ const (
 )
 
 // repeating says whether the values repeat so much that a dictionary makes the file smaller and the scan faster, and
-// how many distinct ones of how many bytes were seen. With many distinct values it costs more than the values themselves,
-// in size and time.
+// how many distinct ones of how many bytes were seen. With many distinct values it costs more than the values
+// themselves, in size and time.
 func repeating(t *colType, col *row.Column, n int) (distinct, size int, repeats bool) {
 	switch t.typ.Kind {
 	case base.KindBoolean:

@@ -23,8 +23,8 @@ func newReadAhead(w *walker) *readAhead {
 	}
 }
 
-// next takes back the caller's batch, nil at first, and returns the next one, nil at the end. After the end, and after an
-// error, it is not called again, and the goroutine is gone.
+// next takes back the caller's batch, nil at first, and returns the next one, nil at the end. After the end, and after
+// an error, it is not called again, and the goroutine is gone.
 func (a *readAhead) next(used *batch) (*batch, error) {
 	if !a.started {
 		a.started = true

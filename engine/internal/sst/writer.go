@@ -36,8 +36,8 @@ type FileInfo struct {
 	NaNColumns []int
 }
 
-// Write writes the rows of src to a new file and syncs it; the directory entry is the caller's to sync. On any error the
-// file is removed. No rows give CodeInvalidArgument: there are no empty files.
+// Write writes the rows of src to a new file and syncs it; the directory entry is the caller's to sync. On any error
+// the file is removed. No rows give CodeInvalidArgument: there are no empty files.
 func Write(fs vfs.FS, path string, o WriterOptions, src RowSource) (FileInfo, error) {
 	w, err := NewWriter(fs, path, o)
 	if err != nil {
@@ -56,9 +56,9 @@ func Write(fs vfs.FS, path string, o WriterOptions, src RowSource) (FileInfo, er
 	return w.Finish()
 }
 
-// Writer writes one data file, row group by row group: while one is encoded, on a goroutine of the writer's, the next one
-// is gathered. So it holds two row groups in memory, whatever the size of the file. A Writer is for one goroutine at a
-// time, and ends with Finish or Abort.
+// Writer writes one data file, row group by row group: while one is encoded, on a goroutine of the writer's, the next
+// one is gathered. So it holds two row groups in memory, whatever the size of the file. A Writer is for one goroutine
+// at a time, and ends with Finish or Abort.
 type Writer struct {
 	fs      vfs.FS
 	file    vfs.File
@@ -101,10 +101,10 @@ func NewWriter(fs vfs.FS, path string, o WriterOptions) (*Writer, error) {
 // Rows returns how many rows were taken.
 func (w *Writer) Rows() int64 { return w.info.Rows }
 
-// Append adds rows from to to-1 of cols, which it copies. cols has all columns of the schema in order, with valid values
-// as a data file or row.FromArrow yields them, and sequence numbers, unless the file inherits them; without operations all
-// rows are puts. Keys must ascend, within a call and from call to call, or CodeInvalidArgument is returned. After an
-// error the file cannot be finished.
+// Append adds rows from to to-1 of cols, which it copies. cols has all columns of the schema in order, with valid
+// values as a data file or row.FromArrow yields them, and sequence numbers, unless the file inherits them; without
+// operations all rows are puts. Keys must ascend, within a call and from call to call, or CodeInvalidArgument is
+// returned. After an error the file cannot be finished.
 func (w *Writer) Append(cols *row.Columns, from, to int) error {
 	if err := w.usable(); err != nil {
 		return err
@@ -180,7 +180,8 @@ func (w *Writer) check(cols *row.Columns, from, to int) error {
 	case from < 0 || to > cols.N || from > to:
 		return base.Errorf(base.CodeInvalidArgument, "%s: rows %d to %d of a batch of %d", w.path, from, to, cols.N)
 	case len(cols.Cols) != len(w.o.Schema.Columns):
-		return base.Errorf(base.CodeInvalidArgument, "%s: a batch of %d columns, the table has %d", w.path, len(cols.Cols), len(w.o.Schema.Columns))
+		return base.Errorf(base.CodeInvalidArgument, "%s: a batch of %d columns, the table has %d", w.path, len(cols.Cols),
+			len(w.o.Schema.Columns))
 	case cols.Seqs == nil && !w.o.InheritSeq:
 		return base.Errorf(base.CodeInvalidArgument, "%s: a batch without sequence numbers", w.path)
 	}
