@@ -210,8 +210,32 @@ func (j *compactJob) abort(o *outputWriter) {
 	j.c.pending.remove(o.rel)
 }
 
+// prepare does what can be done of a commit without keeping others from theirs: it marks what was deleted so far, and
+// makes the answers about the outputs.
+func (j *compactJob) prepare() (answers, error) {
+	s := j.c.current()
+	defer s.unref()
+	inputs, err := j.inputsIn(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.markDeleted(inputs); err != nil {
+		return nil, err
+	}
+	return j.translateAnswers(s.mems), nil
+}
+
 // commit replaces the inputs by the outputs.
 func (j *compactJob) commit() error {
+	known, err := j.prepare()
+	if err == nil {
+		err = j.replace(known)
+	}
+	return err
+}
+
+// replace is the part of a commit that keeps others from theirs.
+func (j *compactJob) replace(known answers) error {
 	c := j.c
 	c.commitMu.Lock()
 	defer c.commitMu.Unlock()
@@ -259,10 +283,9 @@ func (j *compactJob) commit() error {
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return err
 	}
-	answers := j.translateAnswers(s.mems)
 	c.installFiles(next, nil, func(ns *readState) {
 		ns.droppedSeq = max(ns.droppedSeq, dropped)
-		answers.install(ns)
+		known.install(ns)
 	})
 	c.collectGarbage()
 	return nil

@@ -32,6 +32,8 @@ type chain struct {
 type jobInput struct {
 	file *liveFile
 	dead *roaring.Bitmap // at the start of the job
+	// marked is the deletion vector of which the outputs know.
+	marked *roaring.Bitmap
 	// taken is how many rows the job has taken from the file, and before how many from the chain before this file. The
 	// first and the last of them stand at first and last; all live rows between are the job's.
 	taken, before int64
@@ -76,7 +78,7 @@ func (j *compactJob) makeChains() error {
 		if err != nil {
 			return err
 		}
-		in := &jobInput{file: f, dead: dead}
+		in := &jobInput{file: f, dead: dead, marked: dead}
 		j.size += in.live()
 		i := slices.IndexFunc(j.chains, func(ch *chain) bool {
 			return bytes.Compare(ch.inputs[len(ch.inputs)-1].file.meta.KeyMax, f.meta.KeyMin) < 0

@@ -213,6 +213,36 @@ func TestDeletesDuringCompaction(t *testing.T) {
 	db.Free()
 }
 
+// TestDeletesBesideCommit: what is deleted while a commit is prepared is deleted from the outputs too.
+func TestDeletesBesideCommit(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), smallLevels(Options{NoAutoCompaction: true}))
+	defer db.Free()
+	m := model{}
+	for i := range int64(3) {
+		putIDs(t, db, m, i, ids(i, 3000, i+2)...)
+		must(t, db.Flush())
+	}
+	jobs, err := db.c.planManual(CompactOptions{})
+	must(t, err)
+	j := jobs[0]
+	must(t, j.repin())
+	must(t, j.merge())
+	deleteIDs(t, db, m, ids(0, 3000, 5)...)
+	must(t, db.Flush())
+	putIDs(t, db, m, 8, ids(0, 3000, 9)...)
+	check(t, db, m)
+	known, err := j.prepare()
+	must(t, err)
+	deleteIDs(t, db, m, ids(0, 3000, 7)...)
+	must(t, db.Flush())
+	putIDs(t, db, m, 9, ids(0, 3000, 11)...)
+	must(t, j.replace(known))
+	db.c.finishJob(j, nil, false)
+	check(t, db, m)
+	must(t, db.Compact())
+	check(t, db, m)
+}
+
 // TestAnswersAfterCompaction: what was looked up about the inputs holds for the outputs, for the newest state and for
 // older snapshots, and is not looked up again.
 func TestAnswersAfterCompaction(t *testing.T) {

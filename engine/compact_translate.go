@@ -41,8 +41,8 @@ func (y *journey) rowOf(in *jobInput, pos uint32) (out int, at uint32, err error
 	return out, at, err
 }
 
-// markDeleted marks in the outputs what was deleted from the inputs since the job began. inputs are what the job's
-// inputs are now, in the same order.
+// markDeleted marks in the outputs what was deleted from the inputs since it was called last, or the job began. inputs
+// are what the job's inputs are now.
 func (j *compactJob) markDeleted(inputs []*liveFile) error {
 	now := make(map[*dataFile]*liveFile, len(inputs))
 	for _, f := range inputs {
@@ -55,10 +55,10 @@ func (j *compactJob) markDeleted(inputs []*liveFile) error {
 			if err != nil {
 				return err
 			}
-			if dead == in.dead {
+			if dead == in.marked {
 				continue
 			}
-			for it := roaring.AndNot(dead, in.dead).Iterator(); it.HasNext(); {
+			for it := roaring.AndNot(dead, in.marked).Iterator(); it.HasNext(); {
 				pos := it.Next()
 				if !in.has(pos) {
 					continue
@@ -73,6 +73,7 @@ func (j *compactJob) markDeleted(inputs []*liveFile) error {
 				}
 				o.dead.Add(at)
 			}
+			in.marked = dead
 		}
 	}
 	return nil
