@@ -243,6 +243,7 @@ class Endurance:
         self.say("upserts", f"{self.o.upserts / seconds:,.0f} rows/s; a statement of {BATCH:,} rows: median "
                             f"{pick(times, .5):.1f} ms, 99 % {pick(times, .99):.1f} ms, 99.9 % {pick(times, .999):.1f} ms")
         self.bound("longest upsert statement", times[-1] < STALL_BOUND, f"{times[-1] * 1e3:,.0f} ms")
+        self.say("load of the machine", f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         self.say("beside them", f"{self.scans} full scans, {self.gets} gets: median {pick(gets, .5):.1f} ms, 99 % "
                                 f"{pick(gets, .99):.1f} ms")
         self.say("write amplification of the upserts", f"{bytes_written / (self.o.upserts * ROW_BYTES):.1f} "
