@@ -51,9 +51,14 @@ func maintainOnce(db *engine.DB, rng *rand.Rand) error {
 
 // checkGarbage opens the database with nothing held and nothing going on, and looks for files that nobody will ever remove.
 func (r *run) checkGarbage() error {
+	r.disk.setCut(0, nil)
 	r.releaseAll()
 	r.config.Options.NoAutoCompaction = true
-	if err := r.reopen(true); err != nil {
+	reopen := func() error { return r.reopen(true) }
+	if r.disk.afterCut() != nil { // in the background, just now
+		reopen = r.recover
+	}
+	if err := reopen(); err != nil {
 		return err
 	}
 	if !r.current().hasTable {

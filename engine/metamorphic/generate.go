@@ -40,6 +40,7 @@ var choices = []choice{
 	{OpReaderRefresh, 40, 0, 0},
 	{OpReaderFree, 10, 0, 0},
 	{OpDrop, 4, 0, 3},
+	{OpReplace, 4, 0, 3000},
 }
 
 // Generate makes a history of n operations from a seed. Its configuration is the default one.

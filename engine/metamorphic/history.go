@@ -42,13 +42,14 @@ const (
 	OpReaderRefresh             // refresh a reader and compare it
 	OpReaderFree                //
 	OpDrop                      // drop the table and create it again, unless N is 0
+	OpReplace                   // create the table, or replace it, together with N edits
 	numKinds
 )
 
 var kindNames = [numKinds]string{
 	"put", "delete", "batch", "load", "guarded", "cancel", "flush", "compact", "compact-range", "garbage", "snapshot",
 	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in", "disk-full",
-	"disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop",
+	"disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop", "replace",
 }
 
 // String returns the name used in the text form.

@@ -213,6 +213,8 @@ func (r *run) do(op Op, rng *rand.Rand) error {
 		return r.reader(op.Kind, rng)
 	case OpDrop:
 		return r.drop(op.N > 0)
+	case OpReplace:
+		return r.replace(op, rng)
 	default:
 		return fmt.Errorf("operation %s is unknown", op.Kind)
 	}

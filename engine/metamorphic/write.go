@@ -151,6 +151,25 @@ func (r *run) drop(again bool) error {
 	return r.create()
 }
 
+// replace makes a table with rows in one step, in place of the one that there is.
+func (r *run) replace(op Op, rng *rand.Rand) error {
+	replace := rng.IntN(4) > 0
+	w, err := r.db.NewTableWrite(schema(), replace)
+	if !replace && r.current().hasTable {
+		if engine.CodeOf(err) != engine.CodeAlreadyExists {
+			return fmt.Errorf("a table in place of another: %w, not CodeAlreadyExists", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	edits := r.edits(op.N, rng)
+	r.begin(r.current().created().with(edits))
+	return r.definition(r.write(w, edits))
+}
+
 func (r *run) definition(err error) error {
 	if err != nil {
 		_, syncFailed := r.disk.trouble()
