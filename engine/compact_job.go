@@ -136,6 +136,8 @@ type outputWriter struct {
 	w        *sst.Writer
 	rel, dir string
 	reported int64 // bytes, of which the limiter knows
+	// short has, for each chain, the positions of rows that came in short runs and are not in from yet.
+	short [][]uint32
 }
 
 // maxOutputRows bounds a file whose rows take next to nothing.
@@ -150,6 +152,7 @@ func (j *compactJob) newOutput() (*outputWriter, error) {
 	}
 	for range j.chains {
 		o.from = append(o.from, roaring.New())
+		o.short = append(o.short, nil)
 	}
 	if err := c.mkdirDurable(o.dir); err != nil {
 		return nil, err
@@ -170,12 +173,26 @@ func (o *outputWriter) append(src *chain, n int) error {
 	if err := o.w.Append(src.cols, src.at, src.at+n); err != nil {
 		return err
 	}
-	if n == 1 {
-		o.from[src.number].Add(uint32(at))
-	} else {
+	// A bitmap takes a range at the price of some hundred positions.
+	const shortRun, most = 128, 4096
+	if n > shortRun {
+		o.gather(src.number)
 		o.from[src.number].AddRange(at, at+uint64(n))
+		return nil
+	}
+	for i := range uint32(n) {
+		o.short[src.number] = append(o.short[src.number], uint32(at)+i)
+	}
+	if len(o.short[src.number]) >= most {
+		o.gather(src.number)
 	}
 	return nil
+}
+
+// gather adds the positions of short runs to the bitmap of their chain.
+func (o *outputWriter) gather(chain int) {
+	o.from[chain].AddMany(o.short[chain])
+	o.short[chain] = o.short[chain][:0]
 }
 
 // finish makes the file durable and adds it to the outputs of the job.
@@ -196,9 +213,11 @@ func (j *compactJob) finish(o *outputWriter) error {
 	for _, col := range info.NaNColumns {
 		o.meta.NaNFieldIDs = append(o.meta.NaNFieldIDs, schema.Columns[col].FieldID)
 	}
-	for _, bm := range o.from {
+	for i, bm := range o.from {
+		o.gather(i)
 		bm.RunOptimize()
 	}
+	o.short = nil
 	j.outputs = append(j.outputs, o.compactOutput)
 	return nil
 }

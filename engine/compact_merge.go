@@ -215,8 +215,11 @@ func (j *compactJob) merge() (err error) {
 		if err := ch.load(); err != nil {
 			return err
 		}
-		chains = place(chains, ch)
+		if ch.cols != nil {
+			chains = append(chains, ch)
+		}
 	}
+	slices.SortFunc(chains, func(a, b *chain) int { return bytes.Compare(a.key, b.key) })
 	var out *outputWriter
 	defer func() {
 		if out != nil {
@@ -243,7 +246,7 @@ func (j *compactJob) merge() (err error) {
 		if err := first.advance(n); err != nil {
 			return err
 		}
-		chains = place(chains[1:], first)
+		chains = reorder(chains)
 		if !batchEnds {
 			continue
 		}
@@ -269,16 +272,18 @@ func (j *compactJob) merge() (err error) {
 	return j.finish(last)
 }
 
-// place puts a chain where it belongs among others, or leaves it out at its end. It may use the place before the first.
-func place(chains []*chain, ch *chain) []*chain {
-	if ch.cols == nil {
-		return chains
+// reorder moves the first chain to where it belongs among the others, or leaves it out at its end.
+func reorder(chains []*chain) []*chain {
+	first, rest := chains[0], chains[1:]
+	if first.cols == nil {
+		return rest
 	}
 	i := 0
-	for i < len(chains) && bytes.Compare(chains[i].key, ch.key) < 0 {
-		i++
+	for ; i < len(rest) && bytes.Compare(rest[i].key, first.key) < 0; i++ {
+		chains[i] = rest[i]
 	}
-	return slices.Insert(chains, i, ch)
+	chains[i] = first
+	return chains
 }
 
 // cutBytes returns the size at which an output ends: about the target, so that the last one is not much smaller than
