@@ -151,8 +151,11 @@ func TestTableWriteCrash(t *testing.T) {
 			after, err := createLoad(db, testSchema(), 3000, replaces)
 			must(t, err)
 			fs.SetHook(nil)
-			if clone != nil {
-				o.fs = clone
+			mu.Lock() // the collector of garbage may still be in the hook
+			taken, total := clone, n
+			mu.Unlock()
+			if taken != nil {
+				o.fs = taken
 				again, err := Open("/db", o)
 				must(t, err)
 				switch {
@@ -165,7 +168,7 @@ func TestTableWriteCrash(t *testing.T) {
 				again.Free()
 			}
 			db.Free()
-			return n
+			return total
 		}
 		step := 1
 		if testing.Short() {

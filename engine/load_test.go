@@ -210,6 +210,8 @@ func TestLoadGenerations(t *testing.T) {
 	_, err = w.Commit()
 	must(t, err)
 	checkScan(t, db, m)
+	mu.Lock()
+	defer mu.Unlock()
 	if open != 0 || most > 2*mergeRuns+loadBuffers || most < mergeRuns {
 		t.Fatalf("%d temporary files at a time, %d are left", most, open)
 	}
@@ -296,9 +298,12 @@ func TestLoadFaults(t *testing.T) {
 		after := maps.Clone(before)
 		err := bigLoad(db, after, nil)
 		fs.set(nil)
-		if hit == "" {
+		mu.Lock() // the collector of garbage may still be in the hook
+		failed, total := hit, n
+		mu.Unlock()
+		if failed == "" {
 			must(t, err)
-			t.Logf("%d operations", n)
+			t.Logf("%d operations", total)
 			check(t, db, after)
 			db.Free()
 			return
@@ -308,17 +313,17 @@ func TestLoadFaults(t *testing.T) {
 			want = after
 		} else if c := db.c; c.writable() == nil {
 			if left := listTree(t, mem); left != tree {
-				t.Fatalf("%s failed (%v): files before:\n%s\nafter:\n%s", hit, err, tree, left)
+				t.Fatalf("%s failed (%v): files before:\n%s\nafter:\n%s", failed, err, tree, left)
 			}
 		}
 		if checkScanEither(t, db, want) != nil {
-			t.Fatalf("%s failed (%v): rows", hit, err)
+			t.Fatalf("%s failed (%v): rows", failed, err)
 		}
 		db.c.pending.mu.Lock()
 		marked := len(db.c.pending.set)
 		db.c.pending.mu.Unlock()
 		if marked > 0 {
-			t.Fatalf("%s failed: %d files are still marked as being written", hit, marked)
+			t.Fatalf("%s failed: %d files are still marked as being written", failed, marked)
 		}
 		db.Free()
 		db = openMem(t, fs, spillOptions())
@@ -374,20 +379,23 @@ func TestLoadCrash(t *testing.T) {
 		after := maps.Clone(before)
 		must(t, bigLoad(db, after, nil))
 		fs.SetHook(nil)
-		if clone != nil {
-			again := openMem(t, clone, spillOptions())
+		mu.Lock() // the collector of garbage may still be in the hook
+		taken, total := clone, n
+		mu.Unlock()
+		if taken != nil {
+			again := openMem(t, taken, spillOptions())
 			if checkScanEither(t, again, before) != nil {
 				must(t, checkScanEither(t, again, after))
 			}
 			_, err := again.CollectGarbage(false)
 			must(t, err)
-			if left := listTree(t, clone); strings.Contains(left, "/tmp/") {
+			if left := listTree(t, taken); strings.Contains(left, "/tmp/") {
 				t.Fatalf("operation %d: temporary files are left: %s", at, left)
 			}
 			again.Free()
 		}
 		db.Free()
-		return n
+		return total
 	}
 	step := 1
 	if testing.Short() {
