@@ -7,8 +7,6 @@ import os
 
 import pytest
 
-from support import attach, literal, one
-
 FULL = os.environ.get("MERUTABLE_FULL", "") == "1"
 
 # In the children: what the process holds.
@@ -107,23 +105,27 @@ def check_flat(before, after):
         assert after[what] <= before[what] + slack, f"{what}: before {before}, after {after}"
 
 
-def test_the_budget_follows_duckdb(connect, tmp_path):
+def test_the_budget_follows_duckdb(child, tmp_path):
     """A quarter of DuckDB's limit, for ATTACH, COPY and merutable_scan; the Go heap's limit follows."""
-    con = connect(threads=1, memory_limit="512MiB")
-    con.execute(f"COPY (SELECT 1 AS id) TO {literal(tmp_path / 'x')} (FORMAT merutable)")
-    assert one(con, f"SELECT count(*) FROM merutable_scan({literal(tmp_path / 'x')})") == 1
-
-    def limits(target):
-        budget = one(con, f"SELECT value::BIGINT FROM merutable_options({literal(target)}) WHERE name = 'memory_limit'")
-        return budget, one(con, f"SELECT value FROM merutable_stats({literal(target)}) "
-                                "WHERE name = 'runtime.heap_limit_bytes'")
-
-    budget, heap = limits(tmp_path / "x")
-    assert budget == 128 << 20 and 0 < heap < 256 << 20, (budget, heap)
-    con.execute("SET memory_limit = '64MiB'")
-    attach(con, tmp_path / "y")
-    assert limits("m")[0] == 64 << 20
-    assert limits("m")[1] > heap, "two databases have two budgets"
-    con.execute("SET memory_limit = '512GiB'")
-    attach(con, tmp_path / "z", "z")
-    assert limits("z")[0] == 1 << 30
+    process = child("""
+def limits(target):
+    value = "SELECT value::BIGINT FROM {}('" + target + "') WHERE name = '{}'"
+    say(con.execute(value.format("merutable_options", "memory_limit")).fetchone()[0] >> 20,
+        con.execute(value.format("merutable_stats", "runtime.heap_limit_bytes")).fetchone()[0] >> 20)
+con = connect(threads=1, memory_limit="512MiB")
+x, y, z = (sys.argv[2] + name for name in ("/x", "/y", "/z"))
+con.execute(f"COPY (SELECT 1 AS id) TO '{x}' (FORMAT merutable)")
+con.execute(f"SELECT count(*) FROM merutable_scan('{x}')")
+limits(x)
+con.execute("SET memory_limit = '64MiB'")
+con.execute(f"ATTACH '{y}' AS y (TYPE merutable)")
+limits("y")
+con.execute("SET memory_limit = '512GiB'")
+con.execute(f"ATTACH '{z}' AS z (TYPE merutable)")
+limits("z")
+""", tmp_path)
+    budgets = [tuple(map(int, process.line().split())) for _ in range(3)]
+    process.wait()
+    assert [budget for budget, _ in budgets] == [128, 64, 1024], budgets
+    heaps = [heap for _, heap in budgets]
+    assert 0 < heaps[0] < 160 and heaps[0] < heaps[1] < heaps[2] < 1300, budgets
