@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Endurance: a COPY, then random upserts while scans and gets run, against a model, with bounds on what it may take.
 
-    endurance.py [--rows 20000000] [--upserts 5000000] [--ext PATH] [--dir DIR] [--memory-limit 512MB] [--option 'name value']
+    endurance.py [--rows 20000000] [--upserts 5000000] [--ext PATH] [--dir DIR] [--memory-limit 512MB]
+                 [--option 'name value']
 
 Everything happens in this process, so that its memory is one figure. A row follows from its key and from the upsert
-statement that wrote it last, so that the model is a query. It prints what each phase took, and ends with exit code 1 where
-a bound is broken: a row that is not the model's, 1 GiB of resident memory, 1 s for an upsert statement, files of a level
-that overlap, after compaction 1.3 times the disk of a fresh load. With few rows the last bound is that of small files.
+statement that wrote it last, so that the model is a query. It prints what each phase took, and ends with exit code 1
+where a bound is broken: a row that is not the model's, 1 GiB of resident memory, 1 s for an upsert statement, files of
+a level that overlap, after compaction 1.3 times the disk of a fresh load.
 """
 
 import argparse
@@ -113,8 +114,9 @@ class Endurance:
         started, before, cpu = time.monotonic(), written(), time.process_time()
         run()
         seconds = time.monotonic() - started
-        self.say(name, f"{seconds:8.1f} s, {time.process_time() - cpu:.1f} s of CPU, {(written() - before) / MIB:,.0f} MiB "
-                       f"written, peak {self.resident.peaks.get(name, 0) / MIB:,.0f} MiB resident")
+        self.say(name, f"{seconds:8.1f} s, {time.process_time() - cpu:.1f} s of CPU, "
+                       f"{(written() - before) / MIB:,.0f} MiB written, "
+                       f"peak {self.resident.peaks.get(name, 0) / MIB:,.0f} MiB resident")
         return seconds
 
     def attach(self):
@@ -223,8 +225,9 @@ class Endurance:
             model = (f"SELECT {row('id', 'b')} FROM (SELECT r.id, coalesce(u.b, -1) AS b "
                      f"FROM range({low}, {high}) r(id) LEFT JOIN ({last}) u USING (id))")
             wrong, count, ours, theirs = self.con.execute(
-                f"SELECT count(*) FILTER (t.id IS NULL OR m.id IS NULL OR t.b <> m.b OR t.name <> m.name OR t.x <> m.x OR "
-                f"t.payload <> m.payload), count(t.id), sum(hash(t.id, t.b, t.name, t.x, t.payload)::HUGEINT), "
+                f"SELECT count(*) FILTER (t.id IS NULL OR m.id IS NULL OR t.b <> m.b OR t.name <> m.name "
+                f"OR t.x <> m.x OR t.payload <> m.payload), count(t.id), "
+                f"sum(hash(t.id, t.b, t.name, t.x, t.payload)::HUGEINT), "
                 f"sum(hash(m.id, m.b, m.name, m.x, m.payload)::HUGEINT) "
                 f"FROM (FROM m.t WHERE id >= {low} AND id < {high}) t FULL JOIN ({model}) m ON t.id = m.id").fetchone()
             self.wrong += wrong
@@ -241,7 +244,8 @@ class Endurance:
         times, gets = sorted(self.times), sorted(self.get_times)
         pick = lambda list, share: list[min(len(list) - 1, int(len(list) * share))] * 1e3 if list else 0
         self.say("upserts", f"{self.o.upserts / seconds:,.0f} rows/s; a statement of {BATCH:,} rows: median "
-                            f"{pick(times, .5):.1f} ms, 99 % {pick(times, .99):.1f} ms, 99.9 % {pick(times, .999):.1f} ms")
+                            f"{pick(times, .5):.1f} ms, 99 % {pick(times, .99):.1f} ms, "
+                            f"99.9 % {pick(times, .999):.1f} ms")
         self.bound("longest upsert statement", times[-1] < STALL_BOUND, f"{times[-1] * 1e3:,.0f} ms")
         self.say("load of the machine", f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
         self.say("beside them", f"{self.scans} full scans, {self.gets} gets: median {pick(gets, .5):.1f} ms, 99 % "
@@ -280,8 +284,8 @@ class Endurance:
         self.report_verify("rows after compaction")
         self.phase("fresh load", self.load_fresh)
         ours, fresh = disk(self.db), disk(self.fresh)
-        self.bound("disk", ours <= DISK_BOUND * fresh, f"{ours / MIB:,.0f} MiB, {ours / fresh:.2f} times the {fresh / MIB:,.0f} "
-                                                       f"MiB of a fresh load")
+        self.bound("disk", ours <= DISK_BOUND * fresh, f"{ours / MIB:,.0f} MiB, {ours / fresh:.2f} times "
+                                                       f"the {fresh / MIB:,.0f} MiB of a fresh load")
         for name, value in sorted(self.stats().items()):
             if "stall" in name or "compact" in name or "slow" in name:
                 self.say(f"  {name}", f"{value:,}")

@@ -11,9 +11,9 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// TestLargeValues: values of many megabytes, which compress so well that more of them than a 32-bit offset can tell belong
-// into one file, go through a bulk load and a compaction in bounded memory. What is too large is refused by the write that
-// brings it.
+// TestLargeValues: values of many megabytes, which compress so well that more of them than a 32-bit offset can tell
+// belong into one file, go through a bulk load and a compaction in bounded memory. What is too large is refused by the
+// write that brings it.
 func TestLargeValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes gigabytes")
@@ -72,8 +72,8 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// boundHeap watches what the Go heap holds until the function that it returns is called, which fails the test if that was
-// more than limit at the end of any collection.
+// boundHeap watches what the Go heap holds until the function that it returns is called, which fails the test if that
+// was more than limit at the end of any collection.
 func boundHeap(t *testing.T, limit uint64) func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup

@@ -49,7 +49,8 @@ func maintainOnce(db *engine.DB, rng *rand.Rand) error {
 	return db.Flush()
 }
 
-// checkGarbage opens the database with nothing held and nothing going on, and looks for files that nobody will ever remove.
+// checkGarbage opens the database with nothing held and nothing going on, and looks for files that nobody will ever
+// remove.
 func (r *run) checkGarbage() error {
 	r.disk.setCut(0, nil)
 	r.releaseAll()

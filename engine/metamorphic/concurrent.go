@@ -13,8 +13,8 @@ import (
 )
 
 // The keys of a concurrent run. Writers move amounts between accounts, one change for two accounts and the writer's own
-// counter, decided on in a snapshot. A loader rewrites a block of rows as a whole, each time with the next round as payload;
-// in some rounds it deletes the upper half.
+// counter, decided on in a snapshot. A loader rewrites a block of rows as a whole, each time with the next round as
+// payload; in some rounds it deletes the upper half.
 const (
 	accounts     = 40
 	startBalance = 1000
@@ -36,9 +36,9 @@ type concurrent struct {
 	err  error
 }
 
-// RunConcurrent lets writers, a loader, readers and maintenance run at once until each writer has made so many transfers,
-// and returns how a snapshot broke an invariant: amounts only move, what a writer or loader did is not undone, and a key
-// stands once.
+// RunConcurrent lets writers, a loader, readers and maintenance run at once until each writer has made so many
+// transfers, and returns how a snapshot broke an invariant: amounts only move, what a writer or loader did is not
+// undone, and a key stands once.
 func RunConcurrent(seed uint64, config Config, transfers, rounds int) error {
 	c := &concurrent{config: config, mem: vfs.NewMem()}
 	c.fs = c.mem

@@ -26,8 +26,8 @@ func Configs() []Config {
 	return []Config{
 		{"default", engine.Options{}},
 		{"tiny", engine.Options{
-			MemtableBytes: tiny, MaxImmutables: 1, L0Files: 2, TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, LevelMultiplier: 2,
-			GCGrace: none,
+			MemtableBytes: tiny, MaxImmutables: 1, L0Files: 2, TargetFileBytes: smallFile, BaseLevelBytes: smallLevel,
+			LevelMultiplier: 2, GCGrace: none,
 		}},
 		{"tiny-interval", engine.Options{
 			MemtableBytes: tiny, Durability: engine.Interval, SyncInterval: 1e6, L0Files: 2, TargetFileBytes: smallFile,

@@ -48,8 +48,9 @@ const (
 
 var kindNames = [numKinds]string{
 	"put", "delete", "batch", "load", "guarded", "cancel", "flush", "compact", "compact-range", "garbage", "snapshot",
-	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in", "disk-full",
-	"disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop", "replace",
+	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in",
+	"disk-full", "disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop",
+	"replace",
 }
 
 // String returns the name used in the text form.

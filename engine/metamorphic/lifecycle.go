@@ -40,8 +40,8 @@ func (r *run) releaseAll() {
 	r.held, r.walks, r.readers = nil, nil, nil
 }
 
-// reopen closes the database, or ends it as the death of its process would, and opens it again. No power is cut, so that
-// nothing is lost at any durability.
+// reopen closes the database, or ends it as the death of its process would, and opens it again. No power is cut, so
+// that nothing is lost at any durability.
 func (r *run) reopen(orderly bool) error {
 	if orderly {
 		err := r.db.Close()
@@ -193,8 +193,8 @@ func difference(want *state, rows map[int64]int64, hasTable bool) string {
 	return text
 }
 
-// relieve ends the failures of the disk: what failed before must work from now on. Only a sync that failed is remedied by
-// opening the database again.
+// relieve ends the failures of the disk: what failed before must work from now on. Only a sync that failed is remedied
+// by opening the database again.
 func (r *run) relieve() error {
 	full, syncFailed := r.disk.trouble()
 	if syncFailed {
@@ -247,7 +247,8 @@ func (r *run) readHeld(release bool, rng *rand.Rand) error {
 	i := rng.IntN(len(r.held))
 	h := r.held[i]
 	if err := r.checkSnapshot(h.s, h.state); err != nil {
-		return fmt.Errorf("the snapshot of change %d, %d changes later: %w", h.state.changes, r.current().changes-h.state.changes, err)
+		later := r.current().changes - h.state.changes
+		return fmt.Errorf("the snapshot of change %d, %d changes later: %w", h.state.changes, later, err)
 	}
 	if release {
 		h.s.Close()

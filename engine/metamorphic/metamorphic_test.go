@@ -83,6 +83,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+const replayCommand = "go test ./engine/metamorphic -run TestReplay -history"
+
 // runAndShrink runs a history. If it fails the shortest one that does is left in a file.
 func runAndShrink(t *testing.T, h History, seen func(string, int64)) {
 	t.Helper()
@@ -98,11 +100,11 @@ func runAndShrink(t *testing.T, h History, seen func(string, int64)) {
 	}
 	short, shortErr := Shrink(h, *tries, Run)
 	if shortErr == nil {
-		t.Fatalf("%v\nIt did not fail again in %d runs of\n\tgo test ./engine/metamorphic -run TestReplay -history %s", err, *tries, path)
+		t.Fatalf("%v\nIt did not fail again in %d runs of\n\t%s %s", err, *tries, replayCommand, path)
 	}
 	if err := os.WriteFile(path, []byte(short.String()), 0o600); err != nil {
 		t.Error(err)
 	}
-	t.Fatalf("%v\nshrunk from %d to %d operations: %v\n%s\ngo test ./engine/metamorphic -run TestReplay -history %s", err, len(h.Ops),
-		len(short.Ops), shortErr, short, path)
+	t.Fatalf("%v\nshrunk from %d to %d operations: %v\n%s\n%s %s", err, len(h.Ops), len(short.Ops), shortErr, short,
+		replayCommand, path)
 }

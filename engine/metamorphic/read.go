@@ -125,10 +125,7 @@ func (r *run) scan(s *engine.Snapshot, want *state, rng *rand.Rand) error {
 	}
 	projection := allColumns
 	if rng.IntN(2) == 0 {
-		projection = nil
-		for _, c := range rng.Perm(numColumns)[:1+rng.IntN(numColumns)] {
-			projection = append(projection, c)
-		}
+		projection = rng.Perm(numColumns)[:1+rng.IntN(numColumns)]
 		o.Projection = projection
 	}
 	var ids []int64

@@ -67,7 +67,8 @@ func (r *run) checkReader(rd *reader) error {
 	}
 	defer s.Close()
 	if err := r.checkSnapshot(s, rd.state); err != nil {
-		return fmt.Errorf("the reader of change %d, %d changes later: %w", rd.state.changes, r.current().changes-rd.state.changes, err)
+		later := r.current().changes - rd.state.changes
+		return fmt.Errorf("the reader of change %d, %d changes later: %w", rd.state.changes, later, err)
 	}
 	return nil
 }

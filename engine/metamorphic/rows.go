@@ -18,8 +18,8 @@ const (
 	numColumns
 )
 
-// schema has a key of two columns whose order is not that of the columns. The group follows from the id, so that rows are
-// ordered by the id.
+// schema has a key of two columns whose order is not that of the columns. The group follows from the id, so that rows
+// are ordered by the id.
 func schema() *engine.Schema {
 	return &engine.Schema{
 		TableName: "t",

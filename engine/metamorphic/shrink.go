@@ -1,8 +1,8 @@
 package metamorphic
 
-// Shrink drops operations from a history that fails as long as it still does, by any error, and returns the shortest one
-// found with its error. Where the engine's own goroutines have a part in the failure it may stay away by chance: each
-// shorter history gets tries chances.
+// Shrink drops operations from a history that fails as long as it still does, by any error, and returns the shortest
+// one found with its error. Where the engine's own goroutines have a part in the failure it may stay away by chance:
+// each shorter history gets tries chances.
 func Shrink(h History, tries int, fails func(History) error) (History, error) {
 	err := failsWithin(h, tries, fails)
 	if err == nil {

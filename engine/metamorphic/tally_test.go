@@ -9,8 +9,8 @@ import (
 
 // events are what histories must have gone through: one that meets none of them shows nothing.
 var events = []string{
-	"flushes", "bulk loads", "compactions", "files collected", "conflicts", "interrupts", "full disks", "failed syncs", "refreshes of readers", "power cuts",
-	"power cuts that lost changes", "power cuts that left the change under way",
+	"flushes", "bulk loads", "compactions", "files collected", "conflicts", "interrupts", "full disks", "failed syncs",
+	"refreshes of readers", "power cuts", "power cuts that lost changes", "power cuts that left the change under way",
 }
 
 // tally counts events.

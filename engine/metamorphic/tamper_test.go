@@ -23,8 +23,8 @@ func (f forgetfulFS) Create(name string) (vfs.File, error) {
 	return file, err
 }
 
-// TestFindsFaults: an engine that is made to look faulty is found out, and the history shrinks to the few operations that
-// it takes.
+// TestFindsFaults: an engine that is made to look faulty is found out, and the history shrinks to the few operations
+// that it takes.
 func TestFindsFaults(t *testing.T) {
 	for _, test := range []struct {
 		name  string

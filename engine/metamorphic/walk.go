@@ -55,7 +55,8 @@ func (r *run) stepWalk(i, batches int) error {
 			err = w.compare(c)
 		}
 		if err != nil {
-			return fmt.Errorf("a scan of change %d, %d changes later: %w", w.state.changes, r.current().changes-w.state.changes, err)
+			later := r.current().changes - w.state.changes
+			return fmt.Errorf("a scan of change %d, %d changes later: %w", w.state.changes, later, err)
 		}
 		if c == nil {
 			w.it.Close()
