@@ -176,19 +176,7 @@ func (ch *chain) run(limit []byte) int {
 	if limit == nil || n <= 1 {
 		return n
 	}
-	// Gallop, then bisect: row lo is below the limit, row hi is not.
-	lo, hi := 0, 1
-	for hi < n && below(hi) {
-		lo, hi = hi, 2*hi
-	}
-	for hi = min(hi, n); hi-lo > 1; {
-		if mid := (lo + hi) / 2; below(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo + 1
+	return gallop(n, below)
 }
 
 func (ch *chain) close() {

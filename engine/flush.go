@@ -177,10 +177,6 @@ func (c *core) flushEntry(a flushAttempt) error {
 	start := time.Now()
 	s := c.current()
 	t, held := s.table, slices.Contains(s.mems, a.e)
-	if held {
-		a.e.mt.Ref() // a DROP may let go of it meanwhile
-		defer a.e.mt.Unref()
-	}
 	s.unref()
 	if !held {
 		return nil // dropped meanwhile; a table made anew has another row format

@@ -261,12 +261,17 @@ func (f *runSource) runLength(limit []byte, n int) int {
 	if limit == nil || n <= 1 || before(n-1) {
 		return n
 	}
-	// Gallop, then bisect: row lo is before the limit, row hi is not.
-	lo, hi := 0, 1
-	for hi < n-1 && before(hi) {
-		lo, hi = hi, min(2*hi, n-1)
+	return gallop(n-1, before)
+}
+
+// gallop returns how many of the first n rows come before something, where the first one does, and behind one that does
+// not there is none that does. It asks about few where they are few.
+func gallop(n int, before func(i int) bool) int {
+	lo, hi := 0, 1 // row lo comes before, row hi does not, or is asked next
+	for hi < n && before(hi) {
+		lo, hi = hi, 2*hi
 	}
-	for hi-lo > 1 {
+	for hi = min(hi, n); hi-lo > 1; {
 		if mid := (lo + hi) / 2; before(mid) {
 			lo = mid
 		} else {

@@ -262,9 +262,10 @@ MERU_API int meru_delete(MeruHandle *db, const MeruValue *pk, uintptr_t n, uint6
 /* Looks a key up. Not found: Ok, *found 0, *row NULL. *row is freed by meru_row_free(). */
 MERU_API int meru_get(const MeruHandle *db, const MeruValue *pk, uintptr_t n, int *found, MeruRow **row, char **err);
 /* Looks n keys up at once, in one state of the table: each key's fields are the key's values in key order. Costs less
- * than n times meru_get(). (*result)->entries has n rows in the order of the keys; where there is no row, fields is NULL
- * and field_count 0. At most 1,048,576 keys and 1 GiB of rows. *result is freed by meru_scan_result_free(). */
-MERU_API int meru_multi_get(const MeruHandle *db, const MeruRow *keys, uintptr_t n, MeruScanResult **result, char **err);
+ * than n times meru_get(). (*result)->entries has n rows in the order of the keys; where there is no row, fields is
+ * NULL and field_count 0. At most 1,048,576 keys and 1 GiB of rows. *result is freed by meru_scan_result_free(). */
+MERU_API int meru_multi_get(const MeruHandle *db, const MeruRow *keys, uintptr_t n, MeruScanResult **result,
+							char **err);
 /* All rows with start <= key < end, in key order: start is inclusive, end exclusive. A bound may be a prefix of the
  * key's columns; NULL (or count 0) is open. Materialises the result: use meru_scan_arrow() for much data. *result is
  * freed by meru_scan_result_free(). */
@@ -414,9 +415,9 @@ typedef int (*MeruInterruptFn)(void *ctx);
  */
 typedef struct MeruWrite MeruWrite;
 MERU_API int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err);
-/* A change that brings its own table: meru_write_commit() creates it, with the rows, in one step. Where there is a table
- * already, replace (not 0) puts the new one in its place, else it is ErrAlreadyExists. If the table that there is changes
- * before the commit, that fails with ErrConflict. Rows have the types of the schema given. */
+/* A change that brings its own table: meru_write_commit() creates it, with the rows, in one step. Where there is a
+ * table already, replace (not 0) puts the new one in its place, else it is ErrAlreadyExists. If the table that there is
+ * changes before the commit, that fails with ErrConflict. Rows have the types of the schema given. */
 MERU_API int meru_write_begin_table(MeruHandle *db, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
 									char **err);
 /* interrupt may be NULL; it is called on the thread that calls into the write. */
@@ -432,9 +433,9 @@ MERU_API int meru_write_put_arrow(MeruWrite *write, struct ArrowArray *rows, con
 /* Adds deletions: a struct array whose children are the key columns in key order. Ownership as above. */
 MERU_API int meru_write_delete_arrow(MeruWrite *write, struct ArrowArray *keys, const struct ArrowSchema *schema,
 									 char **err);
-/* The same in two steps, for changes that several threads make: preparing a block, which is most of the work, may be done
- * by any number of threads at once, also beside other calls on the write; blocks are then appended in the order in which
- * their rows count, by one thread at a time. An error of preparing leaves the write as it is. */
+/* The same in two steps, for changes that several threads make: preparing a block, which is most of the work, may be
+ * done by any number of threads at once, also beside other calls on the write; blocks are then appended in the order in
+ * which their rows count, by one thread at a time. An error of preparing leaves the write as it is. */
 typedef struct MeruBlock MeruBlock;
 MERU_API int meru_write_prepare_put_arrow(MeruWrite *write, struct ArrowArray *rows, const struct ArrowSchema *schema,
 										  MeruBlock **block, char **err);
@@ -520,16 +521,17 @@ MERU_API int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const Mer
 MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
 							   int *found, struct ArrowArray *out, char **err);
 /* What a snapshot shows of a range of keys, as a snapshot of its own: it has the files that meet the range, and its
- * overlay is what is in memory of the range. Where the range holds few rows the part has no files, and its overlay yields
- * all of them; one key costs a look-up. Its live_rows is an estimate. The ends are prefixes of the key: struct arrays of
- * one row with the first key columns in key order (taken, as above); NULL is open. *part is released by
+ * overlay is what is in memory of the range. Where the range holds few rows the part has no files, and its overlay
+ * yields all of them; one key costs a look-up. Its live_rows is an estimate. The ends are prefixes of the key: struct
+ * arrays of one row with the first key columns in key order (taken, as above); NULL is open. *part is released by
  * meru_snapshot_release(), before or after the whole. Parts of parts and meru_snapshot_get() see the whole. */
 MERU_API int meru_snapshot_part(const MeruSnapshot *snapshot, struct ArrowArray *lower,
 								const struct ArrowSchema *lower_schema, uint8_t lower_exclusive,
 								struct ArrowArray *upper, const struct ArrowSchema *upper_schema,
 								uint8_t upper_exclusive, MeruSnapshot **part, char **err);
 
-/* Rows of a key range in key order, downwards with reverse, as a stream of struct arrays of at most 65,536 rows. range may be NULL. */
+/* Rows of a key range in key order, downwards with reverse, as a stream of struct arrays of at most 65,536 rows. range
+ * may be NULL. */
 MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
 							 uintptr_t column_count, struct ArrowArrayStream *out, char **err);
 

@@ -97,28 +97,15 @@ ColumnRange RangeOfComparison(const ConstantFilter &filter, const LogicalType &t
 	return result;
 }
 
-ColumnRange RangeOfValues(const vector<Value> &values, const LogicalType &type) {
+//! The smallest range around those of all elements.
+template <class T, class RANGE_OF>
+ColumnRange RangeAround(const vector<T> &elements, RANGE_OF range_of) {
 	ColumnRange result;
-	for (idx_t i = 0; i < values.size(); i++) {
-		ConstantFilter equal(ExpressionType::COMPARE_EQUAL, values[i]);
-		auto range = RangeOfComparison(equal, type);
+	for (idx_t i = 0; i < elements.size(); i++) {
 		if (i == 0) {
-			result = range;
+			result = range_of(elements[i]);
 		} else {
-			result.Unite(range);
-		}
-	}
-	return result;
-}
-
-ColumnRange RangeOfDisjunction(const ConjunctionOrFilter &filter, const LogicalType &type) {
-	ColumnRange result;
-	for (idx_t i = 0; i < filter.child_filters.size(); i++) {
-		auto range = RangeOf(*filter.child_filters[i], type);
-		if (i == 0) {
-			result = range;
-		} else {
-			result.Unite(range);
+			result.Unite(range_of(elements[i]));
 		}
 	}
 	return result;
@@ -131,9 +118,12 @@ ColumnRange RangeOf(const TableFilter &filter, const LogicalType &type) {
 	case TableFilterType::CONSTANT_COMPARISON:
 		return RangeOfComparison(filter.Cast<ConstantFilter>(), type);
 	case TableFilterType::IN_FILTER:
-		return RangeOfValues(filter.Cast<InFilter>().values, type);
+		return RangeAround(filter.Cast<InFilter>().values, [&](const Value &value) {
+			return RangeOfComparison(ConstantFilter(ExpressionType::COMPARE_EQUAL, value), type);
+		});
 	case TableFilterType::CONJUNCTION_OR:
-		return RangeOfDisjunction(filter.Cast<ConjunctionOrFilter>(), type);
+		return RangeAround(filter.Cast<ConjunctionOrFilter>().child_filters,
+						   [&](const unique_ptr<TableFilter> &child) { return RangeOf(*child, type); });
 	case TableFilterType::CONJUNCTION_AND:
 		for (auto &child : filter.Cast<ConjunctionAndFilter>().child_filters) {
 			result.Intersect(RangeOf(*child, type));

@@ -150,8 +150,7 @@ void Compaction() {
 	EXPECT_ABOUT(MeruStatus_ErrSchemaMismatch, "\"id\"",
 				 meru_compact_range(db, &text, 1, nullptr, 0, nullptr, nullptr, &err));
 	MeruValue two[2] = {I64(1), I64(2)};
-	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "lower",
-				 meru_compact_range(db, two, 2, nullptr, 0, nullptr, nullptr, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "lower", meru_compact_range(db, two, 2, nullptr, 0, nullptr, nullptr, &err));
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "db", meru_compact(nullptr, &err));
 	OK(meru_close(db, &err));
 	EXPECT(MeruStatus_ErrClosed, meru_compact(db, &err));
