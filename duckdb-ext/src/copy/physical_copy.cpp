@@ -3,7 +3,9 @@
 #include "common/snapshot.hpp"
 #include "duckdb/common/exception/transaction_exception.hpp"
 
+#include <exception>
 #include <numeric>
+#include <thread>
 
 namespace duckdb {
 
@@ -13,20 +15,47 @@ bool SameTable(const MeruTable &a, const MeruTable &b) {
 	return a.name == b.name && a.key == b.key && a.Names() == b.Names() && a.Types() == b.Types();
 }
 
+//! The commit, which sorts and writes what is large, runs beside DuckDB's threads: the one that waits for a task to end
+//! would ask for it all the time, and take a processor from the engine.
 class CopyGlobalState : public MeruWriteGlobalState {
   public:
 	CopyGlobalState(shared_ptr<MeruDatabase> database, shared_ptr<MeruWriteBatch> write)
 		: MeruWriteGlobalState(std::move(write)), database(std::move(database)) {
 	}
+	~CopyGlobalState() override {
+		if (committer.joinable()) {
+			committer.join();
+		}
+	}
 
-	void Commit() {
-		write->Commit();
-		// What is in memory goes to files, so that whoever looks at the path finds it all there.
-		database->Close();
+	//! Begins, and calls back at the end.
+	void StartCommit(InterruptState interrupt_state) {
+		committer = std::thread([this, interrupt_state]() {
+			try {
+				write->Commit();
+				// What is in memory goes to files, so that whoever looks at the path finds it all there.
+				database->Close();
+			} catch (...) {
+				error = std::current_exception();
+			}
+			interrupt_state.Callback();
+		});
+	}
+	bool Started() const {
+		return committer.joinable();
+	}
+	//! Throws what went wrong.
+	void EndCommit() {
+		committer.join();
+		if (error) {
+			std::rethrow_exception(error);
+		}
 	}
 
   private:
 	shared_ptr<MeruDatabase> database;
+	std::thread committer;
+	std::exception_ptr error;
 };
 
 } // namespace
@@ -78,8 +107,16 @@ DataChunk &MerutablePhysicalCopy::Prepare(ExecutionContext &context, MeruWriteGl
 	return rows;
 }
 
-void MerutablePhysicalCopy::End(ClientContext &, MeruWriteGlobalState &gstate) const {
-	gstate.Cast<CopyGlobalState>().Commit();
+SinkFinalizeType MerutablePhysicalCopy::Finalize(Pipeline &pipeline, Event &event, ClientContext &context,
+												 OperatorSinkFinalizeInput &input) const {
+	auto &gstate = input.global_state.Cast<CopyGlobalState>();
+	if (!gstate.Started()) {
+		MeruWriteOperator::Finalize(pipeline, event, context, input);
+		gstate.StartCommit(input.interrupt_state);
+		return SinkFinalizeType::BLOCKED;
+	}
+	gstate.EndCommit();
+	return SinkFinalizeType::READY;
 }
 
 } // namespace duckdb

@@ -13,12 +13,13 @@ class MerutablePhysicalCopy : public MeruWriteOperator {
 
 	string GetName() const override;
 	InsertionOrderPreservingMap<string> ParamsToString() const override;
+	SinkFinalizeType Finalize(Pipeline &pipeline, Event &event, ClientContext &context,
+							  OperatorSinkFinalizeInput &input) const override;
 
   protected:
 	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
 	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 					   DataChunk &input) const override;
-	void End(ClientContext &context, MeruWriteGlobalState &gstate) const override;
 
   private:
 	CopyTarget target;
