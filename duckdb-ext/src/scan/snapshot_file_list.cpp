@@ -71,14 +71,21 @@ class BoundArray {
 	const ArrowSchema *schema = nullptr;
 };
 
+//! The rows of a range. Null where an end is no value of a key, being too long for one, say: a filter may have it.
 shared_ptr<MeruSnapshotRef> Part(ClientContext &context, const MeruSnapshotRef &snapshot, const KeyBounds &bounds) {
 	BoundArray lower(context, snapshot.Table(), bounds.lower);
 	BoundArray upper(context, snapshot.Table(), bounds.upper);
 	MeruSnapshot *part = nullptr;
-	MeruCall([&](char **err) {
-		return meru_snapshot_part(snapshot.Get(), lower.Array(), lower.Schema(), bounds.lower_exclusive, upper.Array(),
-								  upper.Schema(), bounds.upper_exclusive, &part, err);
-	});
+	char *message = nullptr;
+	auto status = meru_snapshot_part(snapshot.Get(), lower.Array(), lower.Schema(), bounds.lower_exclusive,
+									 upper.Array(), upper.Schema(), bounds.upper_exclusive, &part, &message);
+	if (status == MeruStatus_ErrInvalidArg) {
+		meru_free_string(message);
+		return nullptr;
+	}
+	if (status != MeruStatus_Ok) {
+		ThrowMeruError(status, message);
+	}
 	return make_shared_ptr<MeruSnapshotRef>(snapshot.SharedDatabase(), part);
 }
 
@@ -189,8 +196,11 @@ unique_ptr<MultiFileList> SnapshotFileList::ComplexFilterPushdown(ClientContext 
 	if (bounds.IsOpen()) {
 		return nullptr;
 	}
-	auto part = lease->Sublet(Part(context, *snapshot, bounds));
-	return make_uniq<SnapshotFileList>(std::move(part), table, this);
+	auto part = Part(context, *snapshot, bounds);
+	if (!part) {
+		return nullptr;
+	}
+	return make_uniq<SnapshotFileList>(lease->Sublet(std::move(part)), table, this);
 }
 
 unique_ptr<MultiFileList> SnapshotFileList::DynamicFilterPushdown(ClientContext &, const MultiFileOptions &,
