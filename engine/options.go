@@ -136,7 +136,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.RowCacheBytes, 16<<20)
 	setDefault(&o.FlushThreads, defaultFlushThreads)
 	setDefault(&o.CompactionThreads, defaultCompactionThreads())
-	setDefault(&o.L0Files, 4)
+	setDefault(&o.L0Files, notAbove(4, o.L0SlowFiles, o.L0StopFiles))
 	setDefaultPair(&o.L0SlowFiles, &o.L0StopFiles, max(20, o.L0Files), max(36, o.L0Files))
 	setDefaultPair(&o.PendingSlowBytes, &o.PendingStopBytes, 64<<30, 256<<30)
 	setDefault(&o.TargetFileBytes, 64<<20)
@@ -151,6 +151,16 @@ func setDefault[T int | int64 | time.Duration](dst *T, v T) {
 	if *dst == 0 {
 		*dst = v
 	}
+}
+
+// notAbove returns a default that gives way to those bounds that are set.
+func notAbove(v int, bounds ...int) int {
+	for _, b := range bounds {
+		if b > 0 {
+			v = min(v, b)
+		}
+	}
+	return v
 }
 
 // setDefaultPair sets two bounds of which the first must not be above the second: where one is set, the default of the

@@ -120,7 +120,9 @@ func TestOptionsOutOfBounds(t *testing.T) {
 		}
 	}
 	// A default gives way.
-	for _, o := range []Options{{L0Files: 50}, {L0SlowFiles: 100}, {L0StopFiles: 5}, {PendingStopBytes: 1}, {PendingSlowBytes: 1 << 45}} {
+	for _, o := range []Options{
+		{L0Files: 50}, {L0SlowFiles: 100}, {L0SlowFiles: 3}, {L0StopFiles: 5}, {L0StopFiles: 2}, {PendingStopBytes: 1}, {PendingSlowBytes: 1 << 45},
+	} {
 		if _, err := o.effective(); err != nil {
 			t.Errorf("%v: %v", o, err)
 		}
@@ -160,6 +162,12 @@ func TestOptionsStick(t *testing.T) {
 	r := openMem(t, fs, Options{ReadOnly: true})
 	defer r.Free()
 	if o := r.c.opts; o.NoAutoCompaction || o.RetainFor != 0 || o.GCGrace != 7*time.Second || o.MemtableBytes != 2<<20 {
+		t.Fatalf("%v", o)
+	}
+	// A default that something stored stands in for refuses nothing.
+	fs2 := vfs.NewMem()
+	reopen(t, fs2, Options{L0Files: 2})
+	if o := reopen(t, fs2, Options{L0SlowFiles: 3}); o.L0Files != 2 || o.L0SlowFiles != 3 {
 		t.Fatalf("%v", o)
 	}
 	// A stored option may contradict one that is given.
