@@ -145,7 +145,7 @@ func (b *RowBuffer) AddAll(o *RowBuffer) error {
 	if before < len(b.chunks) {
 		used = b.chunks[before].used
 	}
-	first, last := rowAddr(0), rowAddr(0)
+	first, last, started := rowAddr(0), rowAddr(0), false
 	for i := range o.chunks {
 		rest := o.chunks[i].mem[:o.chunks[i].used]
 		for len(rest) > 0 {
@@ -154,8 +154,8 @@ func (b *RowBuffer) AddAll(o *RowBuffer) error {
 				b.cut(before, used)
 				return err
 			}
-			if i == 0 && len(rest) == o.chunks[i].used {
-				first = from
+			if !started { // its first chunks may be empty, being too small for what was reserved
+				first, started = from, true
 			}
 			last, rest = to, rest[n:]
 		}

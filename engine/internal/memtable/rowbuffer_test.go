@@ -222,6 +222,32 @@ func checkSeek(t *testing.T, r *rand.Rand, b *RowBuffer, want model) {
 	}
 }
 
+// TestRowBufferAddAllReused adds a buffer whose first chunk is from a use before, and too small for this one.
+func TestRowBufferAddAllReused(t *testing.T) {
+	b, o := newRowBuffer(t, 16<<20), newRowBuffer(t, 16<<20)
+	key := func(i int) []byte { return fmt.Appendf(nil, "%06d", i) }
+	const rows = 200
+	for _, from := range []int{300_000, 100_000} { // the keys of one part have more in common than those of both
+		for i := range rows {
+			if err := o.Add(key(from+i^1), base.OpPut, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.AddAll(o); err != nil {
+			t.Fatal(err)
+		}
+		o.Reset()
+		if err := o.Reserve(1, 2*firstChunkBytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Sort()
+	got := bufferRows(b)
+	if len(got) != 2*rows || !slices.IsSortedFunc(got, func(x, y version) int { return strings.Compare(x.key, y.key) }) {
+		t.Fatalf("%d rows, or not in order: %v", len(got), got)
+	}
+}
+
 func TestRowBufferAddAllFull(t *testing.T) {
 	b, o := newRowBuffer(t, 100<<10), newRowBuffer(t, 1<<20)
 	if err := o.Add([]byte("big"), base.OpPut, make([]byte, 200<<10)); err != nil {
