@@ -347,7 +347,7 @@ func (c *core) mkdirDurable(dir string) error {
 			return nil
 		}
 	}
-	if err := c.fs.MkdirAll(dir); err != nil {
+	if err := c.mkdir(dir); err != nil {
 		return err
 	}
 	if err := c.syncParents(dir); err != nil {
@@ -355,6 +355,14 @@ func (c *core) mkdirDurable(dir string) error {
 	}
 	c.dirs.Store(dir, struct{}{})
 	return nil
+}
+
+// mkdir creates a directory with its parents, but not where the database is gone: what is written there nobody would find.
+func (c *core) mkdir(dir string) error {
+	if _, err := c.fs.Stat(c.dir); base.CodeOf(err) == base.CodeNotFound {
+		return base.Wrapf(base.CodeIO, err, "the database was moved or removed while it was open")
+	}
+	return c.fs.MkdirAll(dir)
 }
 
 // syncParents syncs the directories above dir. Above the database directory it does what it is allowed to: those mostly

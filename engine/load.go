@@ -104,7 +104,7 @@ func (l *load) temporary() (string, error) {
 	if l.dir == "" {
 		l.dir = temporaryDir + "/" + newUUID()
 		l.c.pending.add(l.dir) // no garbage as long as the load lives
-		if err := fs.MkdirAll(fs.Join(l.c.dir, l.dir)); err != nil {
+		if err := l.c.mkdir(fs.Join(l.c.dir, l.dir)); err != nil {
 			return "", err
 		}
 	}

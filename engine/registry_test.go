@@ -290,6 +290,22 @@ func TestDirectoryVanishes(t *testing.T) {
 	}
 }
 
+// TestDirectoryMovesWhileOpen: no directory is made at the old path, where nobody would look for the rows in its log.
+func TestDirectoryMovesWhileOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := Open(dir, Options{})
+	must(t, err)
+	defer db.Free()
+	must(t, db.CreateTable(testSchema()))
+	must(t, os.Rename(dir, dir+"2"))
+	_, err = db.Put(testRow(1, 1))
+	wantCode(t, err, CodeIO)
+	wantCode(t, db.DropTable(), CodeIO)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+}
+
 // TestPinsLeaveNothing: the pins of readers, and of snapshots that outlive their writer, keep no descriptor.
 func TestPinsLeaveNothing(t *testing.T) {
 	const rounds = 40

@@ -177,7 +177,9 @@ func (s *FSStore) Commit(m *Manifest) error {
 
 func (s *FSStore) writeSynced(name string, data []byte) error {
 	f, err := s.fs.Create(name)
-	if err != nil {
+	if base.CodeOf(err) == base.CodeNotFound {
+		return base.Wrapf(base.CodeIO, err, "the database was moved or removed while it was open")
+	} else if err != nil {
 		return err
 	}
 	if _, err := f.Write(data); err != nil {
