@@ -186,7 +186,16 @@ func (ch *chain) close() {
 	}
 }
 
-func (j *compactJob) interrupted() error { return j.c.interrupted(j.interrupt) }
+// interrupted says why the job has to stop: also where its table was dropped, for then it keeps files for nothing.
+func (j *compactJob) interrupted() error {
+	s := j.c.current()
+	stale := s.table != j.pin.table
+	s.unref()
+	if stale {
+		return errStale
+	}
+	return j.c.interrupted(j.interrupt)
+}
 
 // merge writes the outputs.
 func (j *compactJob) merge() (err error) {
