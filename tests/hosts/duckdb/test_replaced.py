@@ -18,7 +18,7 @@ STATEMENTS = (
     "UPDATE m.t SET s = 'z' WHERE id < 5",
     "DELETE FROM m.t WHERE id = 7",
 )
-ROUNDS = 400
+ROUNDS = 250
 
 
 def test_statements_while_their_database_is_replaced(connect, tmp_path):
