@@ -309,7 +309,8 @@ def maintenance():
         for first in range(0, 2000, 400):
             db.put_arrow(simple(first, 800))
             LIB.meru_flush(db.h)
-        assert sum(inspect(db, "files")["deleted"]) == 1600
+        files = inspect(db, "files")  # a compaction in the background may have taken some of them together
+        assert sum(files["rows"]) - sum(files["deleted"]) == 2400, files
         LIB.meru_compact(db.h)
         files = inspect(db, "files")
         assert files["rows"] == [2400] and files["deleted"] == [0] and files["key_min"] == ["0"], files
