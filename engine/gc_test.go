@@ -99,7 +99,7 @@ func TestGarbageOfLoads(t *testing.T) {
 // kept itself.
 func TestDamagedOldManifest(t *testing.T) {
 	fs := vfs.NewMem()
-	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 2, GCGrace: -1}
+	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 2, GCGrace: -1, NoAutoCompaction: true}
 	db := openMem(t, fs, o)
 	for id := range int64(3) {
 		_, err := db.Put(testRow(1, id))
