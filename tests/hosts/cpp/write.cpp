@@ -315,7 +315,7 @@ int Ask(void *ctx) {
 void Interrupts() {
 	auto db = OpenSimple("interrupt", {"memtable_bytes", "1048576"});
 	auto schema = SchemaOf(db);
-	for (int yes_at = 1; yes_at <= 12; yes_at += 2) {
+	for (int yes_at = 1; yes_at <= 9; yes_at += 2) {
 		Asked asked;
 		asked.say_yes_at = yes_at;
 		MeruWrite *w = nullptr;
