@@ -11,9 +11,6 @@ import (
 	"github.com/merutable/merutable/engine"
 )
 
-// maxKeys bounds the keys of one meru_multi_get(), as the engine does.
-const maxKeys = 1 << 20
-
 //export merugo_multi_get
 func merugo_multi_get(h C.uintptr_t, keys *C.MeruRow, n C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
@@ -23,14 +20,10 @@ func merugo_multi_get(h C.uintptr_t, keys *C.MeruRow, n C.uintptr_t, out, cerr *
 		if keys == nil && n > 0 {
 			return invalid("argument keys is NULL, n is %d", uint64(n))
 		}
-		if n > maxKeys {
-			return invalid("argument n is %d keys: the limit is %d", uint64(n), maxKeys)
+		if n > engine.MaxMultiGet {
+			return invalid("argument n is %d keys: the limit is %d", uint64(n), engine.MaxMultiGet)
 		}
-		db, err := lookupDB(h)
-		if err != nil {
-			return err
-		}
-		s, err := db.Snapshot()
+		s, err := snapshotOf(h)
 		if err != nil {
 			return err
 		}

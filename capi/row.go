@@ -98,11 +98,7 @@ func merugo_get(h C.uintptr_t, pk *C.MeruValue, n C.uintptr_t, found *C.int, out
 		if err := need(out, "row"); err != nil {
 			return err
 		}
-		db, err := lookupDB(h)
-		if err != nil {
-			return err
-		}
-		s, err := db.Snapshot()
+		s, err := snapshotOf(h)
 		if err != nil {
 			return err
 		}

@@ -17,11 +17,7 @@ func merugo_scan(h C.uintptr_t, start *C.MeruValue, startCount C.uintptr_t, end 
 		if err := need(out, "result"); err != nil {
 			return err
 		}
-		db, err := lookupDB(h)
-		if err != nil {
-			return err
-		}
-		s, err := db.Snapshot()
+		s, err := snapshotOf(h)
 		if err != nil {
 			return err
 		}

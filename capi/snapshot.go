@@ -39,11 +39,7 @@ func merugo_snapshot_acquire(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 		if err := need(out, "snapshot"); err != nil {
 			return err
 		}
-		db, err := lookupDB(h)
-		if err != nil {
-			return err
-		}
-		s, err := db.Snapshot()
+		s, err := snapshotOf(h)
 		if err != nil {
 			return err
 		}
@@ -55,6 +51,15 @@ func merugo_snapshot_acquire(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 		*out = handles.add(newSnapshot(s, nil, files, all))
 		return nil
 	})
+}
+
+// snapshotOf takes a snapshot of the newest state of a database. The caller closes it.
+func snapshotOf(h C.uintptr_t) (*engine.Snapshot, error) {
+	db, err := lookupDB(h)
+	if err != nil {
+		return nil, err
+	}
+	return db.Snapshot()
 }
 
 // newSnapshot wraps a snapshot, or a part of one, with the files that it has.

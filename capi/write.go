@@ -38,17 +38,22 @@ func merugo_write_begin(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 		if err := need(out, "write"); err != nil {
 			return err
 		}
-		db, err := lookupDB(h)
-		if err != nil {
-			return err
-		}
-		w, err := db.NewWrite()
-		if err != nil {
-			return err
-		}
-		*out = handles.add(&write{w: w})
-		return nil
+		return beginWrite(h, out, (*engine.DB).NewWrite)
 	})
+}
+
+// beginWrite puts a handle on a new write into *out.
+func beginWrite(h C.uintptr_t, out *C.uintptr_t, begin func(*engine.DB) (*engine.Write, error)) error {
+	db, err := lookupDB(h)
+	if err != nil {
+		return err
+	}
+	w, err := begin(db)
+	if err != nil {
+		return err
+	}
+	*out = handles.add(&write{w: w})
+	return nil
 }
 
 //export merugo_write_begin_table
@@ -57,20 +62,13 @@ func merugo_write_begin_table(h, schema C.uintptr_t, replace C.uint8_t, out, cer
 		if err := need(out, "write"); err != nil {
 			return err
 		}
-		db, err := lookupDB(h)
-		if err != nil {
-			return err
-		}
-		t, err := lookup[tableSchema](schema, "schema")
-		if err != nil {
-			return err
-		}
-		w, err := db.NewTableWrite(t.copyOf(), replace != 0)
-		if err != nil {
-			return err
-		}
-		*out = handles.add(&write{w: w})
-		return nil
+		return beginWrite(h, out, func(db *engine.DB) (*engine.Write, error) {
+			t, err := lookup[tableSchema](schema, "schema")
+			if err != nil {
+				return nil, err
+			}
+			return db.NewTableWrite(t.copyOf(), replace != 0)
+		})
 	})
 }
 

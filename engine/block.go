@@ -47,9 +47,7 @@ func (w *Write) Prepare(c *Columns) (*Block, error) {
 			return b, nil
 		}
 	}
-	return b, b.fill(c.N, func(i int, key, rec []byte) ([]byte, []byte) {
-		return c.AppendKey(key, w.table.schema.PrimaryKey, i), c.AppendRecord(rec, w.table.layout, i)
-	}, base.OpPut)
+	return b, b.encode(c)
 }
 
 // PrepareDelete makes a block of deletions: the key columns, in key order. As Prepare otherwise.
@@ -89,6 +87,13 @@ func (b *Block) copyColumns(c *Columns) {
 	for i := range b.cols.Cols {
 		b.memBytes += len(b.cols.Cols[i].Fixed) + len(b.cols.Cols[i].Data)
 	}
+}
+
+// encode fills the block with a batch of rows.
+func (b *Block) encode(c *Columns) error {
+	return b.fill(c.N, func(i int, key, rec []byte) ([]byte, []byte) {
+		return c.AppendKey(key, b.table.schema.PrimaryKey, i), c.AppendRecord(rec, b.table.layout, i)
+	}, base.OpPut)
 }
 
 // fill encodes n rows.
@@ -234,8 +239,5 @@ func (b *Block) toRows() error {
 	if b.cols == nil {
 		return nil
 	}
-	c := b.cols
-	return b.fill(c.N, func(i int, key, rec []byte) ([]byte, []byte) {
-		return c.AppendKey(key, b.table.schema.PrimaryKey, i), c.AppendRecord(rec, b.table.layout, i)
-	}, base.OpPut)
+	return b.encode(b.cols)
 }

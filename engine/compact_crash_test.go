@@ -15,15 +15,9 @@ import (
 // TestCrashCompaction cuts the power after every system call of a history of compactions, some of them beside flushes
 // that delete from their inputs, and opens what is left, as TestCrash does (case 56).
 func TestCrashCompaction(t *testing.T) {
-	total := crashRun(t, -1, nil, compactionHistory)
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for at := 0; at < total; at += step {
-		crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 4)), compactionHistory)
-	}
-	t.Logf("power cut after each of %d system calls", total)
+	cutEverywhere(t, 7, func(at int) int {
+		return crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 4)), compactionHistory)
+	})
 }
 
 func compactionHistory(t *testing.T, fs vfs.FS, p *progress) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -133,8 +132,8 @@ type compactOutput struct {
 // outputWriter writes one output of a job.
 type outputWriter struct {
 	*compactOutput
+	dataPath
 	w        *sst.Writer
-	rel, dir string
 	reported int64 // bytes, of which the limiter knows
 	// short has, for each chain, the positions of rows that came in short runs and are not in from yet.
 	short [][]uint32
@@ -145,23 +144,18 @@ const maxOutputRows = 64 << 20
 
 func (j *compactJob) newOutput() (*outputWriter, error) {
 	c := j.c
-	level := "L" + strconv.Itoa(j.level)
-	o := &outputWriter{
-		compactOutput: &compactOutput{}, dir: c.fs.Join(c.dir, "data", level),
-		rel: "data/" + level + "/" + newUUID() + ".parquet",
+	p, err := c.nameDataFile(j.level)
+	if err != nil {
+		return nil, err
 	}
+	o := &outputWriter{compactOutput: &compactOutput{}, dataPath: p}
 	for range j.chains {
 		o.from = append(o.from, roaring.New())
 		o.short = append(o.short, nil)
 	}
-	if err := c.mkdirDurable(o.dir); err != nil {
-		return nil, err
-	}
-	c.pending.add(o.rel)
-	var err error
-	o.w, err = sst.NewWriter(c.fs, c.fs.Join(c.dir, o.rel), sst.WriterOptions{Schema: j.pin.table.schema, Level: j.level})
+	o.w, err = sst.NewWriter(c.fs, p.path, sst.WriterOptions{Schema: j.pin.table.schema, Level: j.level})
 	if err != nil {
-		c.pending.remove(o.rel)
+		c.pending.remove(p.rel)
 		return nil, err
 	}
 	return o, nil
@@ -197,22 +191,16 @@ func (o *outputWriter) gather(chain int) {
 
 // finish makes the file durable and adds it to the outputs of the job.
 func (j *compactJob) finish(o *outputWriter) error {
-	c, schema := j.c, j.pin.table.schema
 	info, err := o.w.Finish()
 	if err == nil {
-		err = c.fs.SyncDir(o.dir)
+		err = j.c.fs.SyncDir(o.dir)
 	}
 	if err != nil {
 		j.abort(o)
 		return err
 	}
-	o.meta = &manifest.File{
-		Path: o.rel, Size: info.Size, Rows: info.Rows, Level: j.level, SeqMin: info.SeqMin, SeqMax: info.SeqMax,
-		KeyMin: info.KeyMin, KeyMax: info.KeyMax,
-	}
-	for _, col := range info.NaNColumns {
-		o.meta.NaNFieldIDs = append(o.meta.NaNFieldIDs, schema.Columns[col].FieldID)
-	}
+	o.meta = o.describe(j.pin.table, info)
+	o.meta.Level = j.level
 	for i, bm := range o.from {
 		o.gather(i)
 		bm.RunOptimize()
@@ -225,7 +213,7 @@ func (j *compactJob) finish(o *outputWriter) error {
 // abort gives an output up that was not finished.
 func (j *compactJob) abort(o *outputWriter) {
 	o.w.Abort()
-	_ = j.c.fs.Remove(j.c.fs.Join(j.c.dir, o.rel)) // if it was finished; what stays is an orphan
+	_ = j.c.fs.Remove(o.path) // if it was finished; what stays is an orphan
 	j.c.pending.remove(o.rel)
 }
 

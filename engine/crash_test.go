@@ -14,15 +14,23 @@ import (
 // drop of logs, and opens what is left. Every acknowledged change must be there, the one under way whole or not at all,
 // and the database must take writes and come back once more.
 func TestCrash(t *testing.T) {
-	total := crashRun(t, -1, nil, history)
+	cutEverywhere(t, 7, func(at int) int {
+		return crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 3)), history)
+	})
+}
+
+// cutEverywhere makes a run for each point where the power may be cut, in a short run for one in so many. run is first
+// asked for -1, which cuts nothing, and returns how many points there are.
+func cutEverywhere(t *testing.T, oneIn int, run func(at int) (total int)) {
 	step := 1
 	if testing.Short() {
-		step = 7
+		step = oneIn
 	}
+	total := run(-1)
 	for at := 0; at < total; at += step {
-		crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 3)), history)
+		run(at)
 	}
-	t.Logf("power cut after each of %d system calls", total)
+	t.Logf("power cut at each of %d operations", total)
 }
 
 // progress is what a history has done so far; the hook reads it from whatever goroutine makes a system call.

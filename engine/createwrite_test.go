@@ -170,14 +170,6 @@ func TestTableWriteCrash(t *testing.T) {
 			db.Free()
 			return total
 		}
-		step := 1
-		if testing.Short() {
-			step = 5
-		}
-		total := run(-1)
-		for at := 0; at < total; at += step {
-			run(at)
-		}
-		t.Logf("power cut at each of %d operations", total)
+		cutEverywhere(t, 5, run)
 	}
 }

@@ -272,7 +272,7 @@ func (c *core) lookUp(e *memEntry, out *newFile) (map[*dataFile]*roaring.Bitmap,
 // writeMemtable writes the newest version of every key.
 func (c *core) writeMemtable(t *table, e *memEntry) (*newFile, error) {
 	it := e.mt.NewIter(base.MaxSeq)
-	return c.writeFile(t, &memtableSource{e: e, it: it}, fileOptions{level: 0})
+	return c.writeFile(t, &memtableSource{e: e, it: it})
 }
 
 // memtableSource yields a memtable's rows to the file writer, and tells how far it is.
@@ -303,39 +303,24 @@ func (s *memtableSource) Op() base.Op   { return s.it.Op() }
 func (s *memtableSource) Value() []byte { return s.it.Value() }
 func (s *memtableSource) Err() error    { return nil }
 
-type fileOptions struct {
-	level      int
-	inheritSeq bool
-}
-
-// writeFile writes rows to a new data file. The file stays marked as pending until the caller has committed it or given
+// writeFile writes rows to a new data file of level 0. The file stays marked as pending until the caller has committed it or given
 // it up.
-func (c *core) writeFile(t *table, src sst.RowSource, o fileOptions) (*newFile, error) {
-	rel := "data/L" + strconv.Itoa(o.level) + "/" + newUUID() + ".parquet"
-	dir := c.fs.Join(c.dir, "data", "L"+strconv.Itoa(o.level))
-	if err := c.mkdirDurable(dir); err != nil {
+func (c *core) writeFile(t *table, src sst.RowSource) (*newFile, error) {
+	p, err := c.nameDataFile(0)
+	if err != nil {
 		return nil, err
 	}
-	c.pending.add(rel)
-	path := c.fs.Join(c.dir, rel)
-	info, err := sst.Write(c.fs, path, sst.WriterOptions{Schema: t.schema, Level: o.level, InheritSeq: o.inheritSeq}, src)
+	info, err := sst.Write(c.fs, p.path, sst.WriterOptions{Schema: t.schema}, src)
 	if err == nil {
-		err = c.fs.SyncDir(dir)
+		err = c.fs.SyncDir(p.dir)
 	}
 	if err != nil {
-		_ = c.fs.Remove(path) // best effort, as above
-		c.pending.remove(rel)
+		_ = c.fs.Remove(p.path) // best effort: what stays is an orphan
+		c.pending.remove(p.rel)
 		return nil, err
 	}
-	meta := &manifest.File{
-		Path: rel, Size: info.Size, Rows: info.Rows, Level: o.level, SeqMin: info.SeqMin, SeqMax: info.SeqMax,
-		KeyMin: info.KeyMin, KeyMax: info.KeyMax, SeqInherited: o.inheritSeq,
-	}
-	for _, col := range info.NaNColumns {
-		meta.NaNFieldIDs = append(meta.NaNFieldIDs, t.schema.Columns[col].FieldID)
-	}
 	c.stats.bytesFlushed.Add(info.Size)
-	return &newFile{meta: meta, dead: info.Tombstones}, nil
+	return &newFile{meta: p.describe(t, info), dead: info.Tombstones}, nil
 }
 
 // mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives. One

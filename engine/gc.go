@@ -281,21 +281,7 @@ func (p *gcPass) stopped() bool {
 
 // writeLowWater tells readers the smallest version still there. It is a hint: a failure is no harm.
 func (c *core) writeLowWater(metaDir string, version int64) {
-	tmp := c.fs.Join(metaDir, lowWaterFile+tmpSuffix)
-	f, err := c.fs.Create(tmp)
-	if err != nil {
-		return
-	}
-	_, err = f.Write([]byte(strconv.FormatInt(version, 10)))
-	if e := f.Sync(); err == nil {
-		err = e
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		_ = c.fs.Rename(tmp, c.fs.Join(metaDir, lowWaterFile))
-	}
+	_ = replaceFile(c.fs, c.fs.Join(metaDir, lowWaterFile), strconv.FormatInt(version, 10))
 }
 
 // removeLogs removes the logs that the current manifest covers.

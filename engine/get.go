@@ -60,13 +60,22 @@ func (s *readState) get(key []Value, seq base.Seq) (*Columns, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	record, found, err := s.find(k, seq)
+	record, found, err := s.lookUp(k, seq)
 	if err != nil || !found {
-		s.core.reads.countGets(1, 0)
 		return nil, false, err
 	}
-	s.core.reads.countGets(1, 1)
 	return s.table.layout.Row(record), true, nil
+}
+
+// lookUp is find, counted as a get.
+func (s *readState) lookUp(key []byte, seq base.Seq) (record []byte, found bool, err error) {
+	record, found, err = s.find(key, seq)
+	hits := int64(0)
+	if found {
+		hits = 1
+	}
+	s.core.reads.countGets(1, hits)
+	return record, found, err
 }
 
 // find returns the record of a key, which nobody may change.

@@ -153,7 +153,7 @@ func wantRow(t *testing.T, m model, id int64, found bool, row []Value) {
 func TestMultiGetRefuses(t *testing.T) {
 	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes})
 	defer db.Free()
-	_, _, err := db.MultiGet(make([][]Value, maxMultiGet+1))
+	_, _, err := db.MultiGet(make([][]Value, MaxMultiGet+1))
 	wantCode(t, err, CodeInvalidArgument)
 	_, _, err = db.MultiGet([][]Value{testKey(1), {Int(1)}})
 	wantCode(t, err, CodeInvalidArgument)

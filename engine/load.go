@@ -213,7 +213,7 @@ func (l *load) writeFiles() error {
 	if len(l.streamed)+len(l.merged) == 0 {
 		return nil
 	}
-	return l.c.fs.SyncDir(l.c.fs.Join(l.c.dir, "data", "L"+strconv.Itoa(outputLevel)))
+	return l.c.fs.SyncDir(l.c.dataDirOf(outputLevel))
 }
 
 // commitAlone keeps all other writers out.

@@ -397,15 +397,7 @@ func TestLoadCrash(t *testing.T) {
 		db.Free()
 		return total
 	}
-	step := 1
-	if testing.Short() {
-		step = 9
-	}
-	total := run(-1)
-	for at := 0; at < total; at += step {
-		run(at)
-	}
-	t.Logf("power cut at each of %d operations", total)
+	cutEverywhere(t, 9, run)
 }
 
 // TestLoadInterrupt interrupts a load at each of the questions that it asks.

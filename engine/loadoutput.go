@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"strconv"
-
 	"github.com/merutable/merutable/engine/internal/base"
-	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/sst"
 )
 
@@ -16,9 +13,9 @@ type loadFile struct {
 
 // loadOutput writes a part of a load's rows, ascending by key, to data files of the target size. It is one goroutine's.
 type loadOutput struct {
-	l   *load
-	w   *sst.Writer
-	rel string // of the open file
+	l  *load
+	w  *sst.Writer
+	at dataPath // of the open file
 	// keys and recs are rows that were not written yet; tombstones have no record.
 	keys, recs [][]byte
 	files      []*loadFile
@@ -93,16 +90,14 @@ func (o *loadOutput) write(rows func(w *sst.Writer) error) error {
 
 func (o *loadOutput) open() (err error) {
 	c := o.l.c
-	rel, path, err := c.nameDataFile(outputLevel)
-	if err != nil {
+	if o.at, err = c.nameDataFile(outputLevel); err != nil {
 		return err
 	}
-	o.rel = rel
-	o.w, err = sst.NewWriter(c.fs, path, sst.WriterOptions{
+	o.w, err = sst.NewWriter(c.fs, o.at.path, sst.WriterOptions{
 		Schema: o.l.w.table.schema, Level: outputLevel, InheritSeq: true, RowGroupBytes: outputGroupBytes,
 	})
 	if err != nil {
-		c.pending.remove(rel)
+		c.pending.remove(o.at.rel)
 	}
 	return err
 }
@@ -112,13 +107,11 @@ func (o *loadOutput) finishFile() error {
 	info, err := o.w.Finish()
 	o.w = nil
 	if err != nil {
-		c.pending.remove(o.rel)
+		c.pending.remove(o.at.rel)
 		return err
 	}
-	meta := &manifest.File{
-		Path: o.rel, Size: info.Size, Rows: info.Rows, SeqMin: info.SeqMin, SeqMax: info.SeqMax,
-		KeyMin: info.KeyMin, KeyMax: info.KeyMax, SeqInherited: true, NaNFieldIDs: nanFieldIDs(o.l.w.table, info),
-	}
+	meta := o.at.describe(o.l.w.table, info)
+	meta.SeqInherited = true
 	f := &loadFile{newFile: newFile{meta: meta, dead: info.Tombstones}, file: c.uncommitted(meta)}
 	f.file.ref()
 	o.files = append(o.files, f)
@@ -141,27 +134,7 @@ func (o *loadOutput) finish() error {
 func (o *loadOutput) abort() {
 	if o.w != nil {
 		o.w.Abort()
-		o.l.c.pending.remove(o.rel)
+		o.l.c.pending.remove(o.at.rel)
 		o.w = nil
 	}
-}
-
-// nameDataFile names a data file that is about to be written, and makes its directory. It is marked as pending, so that it
-// is not taken for garbage.
-func (c *core) nameDataFile(level int) (rel, path string, err error) {
-	dir := c.fs.Join(c.dir, "data", "L"+strconv.Itoa(level))
-	if err := c.mkdirDurable(dir); err != nil {
-		return "", "", err
-	}
-	name := newUUID() + ".parquet"
-	rel = "data/L" + strconv.Itoa(level) + "/" + name
-	c.pending.add(rel)
-	return rel, c.fs.Join(dir, name), nil
-}
-
-func nanFieldIDs(t *table, info sst.FileInfo) (ids []int32) {
-	for _, col := range info.NaNColumns {
-		ids = append(ids, t.schema.Columns[col].FieldID)
-	}
-	return ids
 }

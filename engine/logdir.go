@@ -138,13 +138,20 @@ func readText(fs vfs.FS, name string) (string, error) {
 
 // writeText replaces a small text file, atomically and durably.
 func writeText(fs vfs.FS, dir, name, text string) error {
-	path := fs.Join(dir, name)
-	tmp := path + ".tmp"
+	if err := replaceFile(fs, fs.Join(dir, name), text+"\n"); err != nil {
+		return err
+	}
+	return fs.SyncDir(dir)
+}
+
+// replaceFile replaces a small file, atomically; its directory is the caller's to sync.
+func replaceFile(fs vfs.FS, path, contents string) error {
+	tmp := path + tmpSuffix
 	f, err := fs.Create(tmp)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write([]byte(text + "\n"))
+	_, err = f.Write([]byte(contents))
 	if err == nil {
 		err = f.Sync()
 	}
@@ -156,9 +163,8 @@ func writeText(fs vfs.FS, dir, name, text string) error {
 	}
 	if err != nil {
 		_ = fs.Remove(tmp) // best effort
-		return err
 	}
-	return fs.SyncDir(dir)
+	return err
 }
 
 // absoluteLogDir makes option wal_dir the one name that its directory has for all, for which a writer creates it.

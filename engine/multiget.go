@@ -9,11 +9,11 @@ import (
 	"github.com/merutable/merutable/engine/internal/row"
 )
 
-const (
-	// maxMultiGet bounds the keys of one multi-get, maxMultiGetBytes the rows that it returns.
-	maxMultiGet      = 1 << 20
-	maxMultiGetBytes = 1 << 30
-)
+// MaxMultiGet is how many keys one multi-get takes at most.
+const MaxMultiGet = 1 << 20
+
+// maxMultiGetBytes bounds the rows that it returns.
+const maxMultiGetBytes = 1 << 30
 
 // MultiGet looks many keys up at once, each given in key order, in any order and with repetitions. It answers as Get
 // does: found has an entry a key, and rows has the rows of the keys that were found, in the order of the keys, with all
@@ -53,8 +53,8 @@ type askedKey struct {
 }
 
 func (s *readState) multiGet(keys [][]Value, seq base.Seq) (*Columns, []bool, error) {
-	if len(keys) > maxMultiGet {
-		return nil, nil, base.Errorf(base.CodeInvalidArgument, "%d keys in one multi-get: the limit is %d", len(keys), maxMultiGet)
+	if len(keys) > MaxMultiGet {
+		return nil, nil, base.Errorf(base.CodeInvalidArgument, "%d keys in one multi-get: the limit is %d", len(keys), MaxMultiGet)
 	}
 	g := &multiGet{state: s, seq: seq, keys: make([]askedKey, len(keys)), records: make([][]byte, len(keys))}
 	for i, k := range keys {

@@ -93,20 +93,18 @@ func (r keyRange) holds(key []byte) bool {
 
 // estimate returns about how many rows the files have in the range, from above. It stops beyond limit.
 func (p *Part) estimate(limit int) (n int, err error) {
+	var cut []*liveFile // those that the range does not hold whole
 	for _, i := range p.files {
 		f := p.s.state.files[i]
 		if !p.keys.holds(f.meta.KeyMin) || !p.keys.holds(f.meta.KeyMax) {
+			cut = append(cut, f)
 			continue
 		}
 		if n += int(f.meta.Live()); n > limit {
 			return n, nil
 		}
 	}
-	for _, i := range p.files {
-		f := p.s.state.files[i]
-		if p.keys.holds(f.meta.KeyMin) && p.keys.holds(f.meta.KeyMax) {
-			continue
-		}
+	for _, f := range cut {
 		r, err := f.open(p.s.state.table.schema)
 		if err != nil {
 			return 0, err
@@ -168,12 +166,7 @@ func (p *Part) row(o ScanOptions) (*RowIter, error) {
 	if err != nil {
 		return nil, err
 	}
-	record, found, err := it.state.find(p.point, p.s.seq)
-	hits := int64(0)
-	if found {
-		hits = 1
-	}
-	it.state.core.reads.countGets(1, hits)
+	record, found, err := it.state.lookUp(p.point, p.s.seq)
 	if err != nil {
 		it.Close()
 		return nil, err

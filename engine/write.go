@@ -177,6 +177,11 @@ func (w *Write) appendBlock(b *Block) error {
 	if err := w.closeOpen(); err != nil {
 		return err
 	}
+	return w.handOn(b)
+}
+
+// handOn takes a block's rows: into the load, or to those that may become one.
+func (w *Write) handOn(b *Block) error {
 	if w.load != nil {
 		return w.load.add(b)
 	}
@@ -235,14 +240,7 @@ func (w *Write) closeOpen() error {
 	}
 	w.open = nil
 	defer b.Free()
-	if w.load != nil {
-		return w.load.add(b)
-	}
-	moved := *b
-	*b = Block{}
-	w.blocks = append(w.blocks, &moved)
-	w.blockBytes += moved.memBytes
-	return w.startLoad()
+	return w.handOn(b)
 }
 
 // startLoad turns the change into a bulk load, with the rows so far, if they are too many for a batch.
