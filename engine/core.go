@@ -5,83 +5,43 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/memtable"
-	"github.com/merutable/merutable/engine/internal/sst"
-	"github.com/merutable/merutable/engine/internal/vfs"
 	"github.com/merutable/merutable/engine/internal/wal"
 )
 
-// core is the engine on one directory; the handles of a process on that directory share it.
-//
-// Locks, in the order in which they are taken: writeMu (the log, the active memtable, sequence numbers), commitMu (the
-// manifest), mu (what readers start from). mu is never held across I/O.
+// core is the engine of one table, with the directory that has its files. What the tables of a database have in common
+// is the database's; the handles of a process on that database share all of it.
 type core struct {
-	dir      string // absolute, symlinks resolved
-	walDir   string
-	fs       vfs.FS
-	opts     Options
-	readOnly bool
-	store    manifest.Store
-	cache    *sst.Cache
-	rows     *rowCache
-	stats    counters
-	reads    readCounters
-	dirLock  interface{ Close() error }
+	*database
+	dir   string // the table's, absolute, symlinks resolved: the database's own for the root table
+	store manifest.Store
 
-	// writeMu is held by whoever assigns sequence numbers or changes log, active or table.
-	writeMu sync.Mutex
-	lastSeq base.Seq
-	log     *wal.Writer // nil until the first write
-	// unsynced is how much was written since the sync loop was woken, at other durabilities than Sync.
-	unsynced int
-	nextLog  uint64
-	// logDirReady says that walDir is there and known to be this database's.
-	logDirReady bool
+	// active is the memtable that takes writes, nil until the first one; it is guarded by writeMu. table changes under
+	// writeMu and mu.
+	active *memEntry
+	table  *table
 	// lastFlushed is the newest sequence number in files as of opening.
 	lastFlushed base.Seq
-	active      *memEntry
-	table       *table // changes also under mu
-
-	queueMu sync.Mutex
-	queue   []*commitRequest
-	leading bool
-	crowd   bool // the last group was of several writers
 
 	// commitMu is held across a manifest commit: from reading the current state to publishing the next one.
 	commitMu sync.Mutex
 	pending  pendingFiles
 
-	mu           sync.Mutex
+	// state is guarded by mu.
 	state        *readState
-	visible      base.Seq
 	stateVersion atomic.Uint64
-	failure      error // why the core takes no more writes
-	sealed       bool
-	heapCounted  bool // its budget counts (memory.go)
-	flush        flushProgress
-	flushDone    sync.Cond // on mu: a flush ended or failed, files were committed, or the core closes
+	flush        flushProgress // guarded by mu
 
-	pace   pace
-	stalls stallCounters
-	gc     collector
-	dirs   sync.Map // directories that are known to be durable
-	// now is the clock; tests set it back and forth.
-	now func() time.Time
-
+	gc          collector
 	pinned      pinSet
 	compactions *compactions
 	flushWork   chan struct{}
 	stop        chan struct{}
 	workers     sync.WaitGroup
-	logDirty    atomic.Bool
-	syncWork    chan struct{} // wakes the sync loop
-
-	idle idleness
-	tail logTail // read-only cores: how far the writer's log was read
+	idle        idleness
 }
 
 func (c *core) visibleSeq() base.Seq {

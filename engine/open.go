@@ -25,15 +25,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 	if o, err = stored.apply(given); err != nil {
 		return nil, err
 	}
-	c = &core{
-		dir: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly,
-		store: manifest.NewFSStore(o.fs, dir), cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes),
-		flushWork: make(chan struct{}, max(o.FlushThreads, 1)), stop: make(chan struct{}), now: time.Now,
-		syncWork: make(chan struct{}, 1),
-		gc:       collector{wake: make(chan struct{}, 1)},
-	}
-	c.flushDone.L = &c.mu
-	c.compactions = newCompactions(&o)
+	c = newCore(newDatabase(dir, o), dir)
 	defer func() {
 		if err != nil {
 			c.release()
@@ -50,6 +42,24 @@ func openCore(dir string, o Options) (c *core, err error) {
 		c.heapCounted = true
 	}
 	return c, err
+}
+
+func newDatabase(dir string, o Options) *database {
+	d := &database{
+		root: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly, now: time.Now,
+		cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes), syncWork: make(chan struct{}, 1),
+	}
+	d.flushDone.L = &d.mu
+	return d
+}
+
+// newCore makes the engine of a table without opening it.
+func newCore(d *database, dir string) *core {
+	return &core{
+		database: d, dir: dir, store: manifest.NewFSStore(d.fs, dir), compactions: newCompactions(&d.opts),
+		flushWork: make(chan struct{}, max(d.opts.FlushThreads, 1)), stop: make(chan struct{}),
+		gc: collector{wake: make(chan struct{}, 1)},
+	}
 }
 
 func (c *core) openWriter(stored *optionsFile, given Options) error {

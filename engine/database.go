@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/sst"
+	"github.com/merutable/merutable/engine/internal/vfs"
+	"github.com/merutable/merutable/engine/internal/wal"
+)
+
+// database is what the tables of one directory have in common: its lock, one log, one series of sequence numbers, and
+// the budget of memory.
+//
+// Locks, in the order in which they are taken: writeMu (the log, the active memtables, sequence numbers), commitMu of a
+// table (its manifest), mu (what readers start from). mu is never held across I/O.
+type database struct {
+	root     string // the database directory, absolute, symlinks resolved
+	walDir   string
+	fs       vfs.FS
+	opts     Options
+	readOnly bool
+	cache    *sst.Cache
+	rows     *rowCache
+	stats    counters
+	reads    readCounters
+	dirLock  interface{ Close() error }
+
+	// writeMu is held by whoever assigns sequence numbers or changes the log, or the active memtable or definition of a
+	// table.
+	writeMu sync.Mutex
+	lastSeq base.Seq
+	log     *wal.Writer // nil until the first write
+	// unsynced is how much was written since the sync loop was woken, at other durabilities than Sync.
+	unsynced int
+	nextLog  uint64
+	// logDirReady says that walDir is there and known to be this database's.
+	logDirReady bool
+
+	queueMu sync.Mutex
+	queue   []*commitRequest
+	leading bool
+	crowd   bool // the last group was of several writers
+
+	mu          sync.Mutex
+	visible     base.Seq
+	failure     error // why the database takes no more writes
+	sealed      bool
+	heapCounted bool      // its budget counts (memory.go)
+	flushDone   sync.Cond // on mu: a flush ended or failed, files were committed, or the database closes
+
+	pace   pace
+	stalls stallCounters
+	dirs   sync.Map // directories that are known to be durable
+	// now is the clock; tests set it back and forth.
+	now func() time.Time
+
+	logDirty atomic.Bool
+	syncWork chan struct{} // wakes the sync loop
+	tail     logTail       // read-only databases: how far the writer's log was read
+}
