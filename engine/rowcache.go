@@ -11,7 +11,7 @@ import (
 // rowCache keeps rows that gets have read from files, by encoded key. Nothing ever invalidates an entry: it says where
 // its row stands, and counts for a snapshot exactly if that file is in the snapshot's state and does not mark the row as
 // deleted there. Files minus deletion vectors have one row a key, so such a row is the only one; rows in memory are asked
-// for before.
+// for before. It counts only for readers of the schema of which its record is.
 //
 // A row that was put together of pages in the page cache is only taken once in admitEvery times: a row that is asked for
 // again and again gets in soon, and one that is not costs no place.
@@ -23,6 +23,7 @@ type rowCache struct {
 const admitEvery = 8
 
 type cachedRow struct {
+	table  *table // whose layout the record has
 	file   uint64 // its number
 	pos    uint32
 	record []byte
@@ -43,7 +44,7 @@ func (s *readState) cached(key []byte) ([]byte, bool) {
 		return nil, false
 	}
 	f := s.index.byID[row.file]
-	if f == nil {
+	if f == nil || row.table != s.table {
 		rows.Stale()
 		return nil, false
 	}
@@ -63,5 +64,5 @@ func (s *readState) cache(key []byte, f *liveFile, pos int64, record []byte, che
 	if !rows.Enabled() || cheap && rows.offered.Add(1)%admitEvery != 0 {
 		return
 	}
-	rows.Put(string(key), cachedRow{file: f.id, pos: uint32(pos), record: record}, len(key)+len(record))
+	rows.Put(string(key), cachedRow{table: s.table, file: f.id, pos: uint32(pos), record: record}, len(key)+len(record))
 }

@@ -203,7 +203,7 @@ func TestScanReadsLittle(t *testing.T) {
 	}
 	open := 0
 	for _, f := range s.state.files {
-		if f.reader != nil {
+		if len(f.readers) > 0 {
 			open++
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,10 +45,14 @@ type dataFile struct {
 	id       uint64
 	counters *sst.Counters
 
-	mu     sync.Mutex
-	refs   int
-	reader *sst.Reader
+	mu   sync.Mutex
+	refs int
+	// readers are of one open file, each for a schema; the one asked for last comes first.
+	readers []*sst.Reader
 }
+
+// maxReaders bounds the schemas for which a file keeps a reader.
+const maxReaders = 4
 
 var dataFileIDs atomic.Uint64
 
@@ -57,18 +62,31 @@ func (c *core) newDataFile(rel string, size int64) *dataFile {
 	}
 }
 
+// open returns a reader of the file's rows as those of a schema.
 func (f *dataFile) open(schema *base.Schema) (*sst.Reader, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.reader == nil {
-		r, err := sst.Open(f.fs, f.path, f.size, schema, f.cache)
-		if err != nil {
+	if len(f.readers) > 0 && f.readers[0].Schema() == schema {
+		return f.readers[0], nil
+	}
+	var r *sst.Reader
+	if i := slices.IndexFunc(f.readers, func(r *sst.Reader) bool { return r.Schema().SameRows(schema) }); i >= 0 {
+		r = f.readers[i]
+		f.readers = slices.Delete(f.readers, i, i+1)
+	} else if len(f.readers) > 0 {
+		var err error
+		if r, err = f.readers[0].WithSchema(schema); err != nil {
+			return nil, missing(err)
+		}
+	} else {
+		var err error
+		if r, err = sst.Open(f.fs, f.path, f.size, schema, f.cache); err != nil {
 			return nil, missing(err)
 		}
 		r.CountTo(f.counters)
-		f.reader = r
 	}
-	return f.reader, nil
+	f.readers = slices.Insert(f.readers[:min(len(f.readers), maxReaders-1)], 0, r)
+	return r, nil
 }
 
 // missing makes the error about a file that is gone one that nobody takes for a key or a table that is not there.
@@ -88,9 +106,9 @@ func (f *dataFile) ref() {
 func (f *dataFile) unref() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.refs--; f.refs == 0 && f.reader != nil {
-		f.reader.Close()
-		f.reader = nil
+	if f.refs--; f.refs == 0 && len(f.readers) > 0 {
+		f.readers[0].Close() // and so all of them
+		f.readers = nil
 	}
 }
 

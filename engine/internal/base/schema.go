@@ -1,7 +1,9 @@
 package base
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -127,6 +129,16 @@ func (s *Schema) ColumnIndex(name string) int {
 	return -1
 }
 
+// IndexOfField returns the index of the column with a field id, or -1.
+func (s *Schema) IndexOfField(id int32) int {
+	for i := range s.Columns {
+		if s.Columns[i].FieldID == id {
+			return i
+		}
+	}
+	return -1
+}
+
 // IsKey reports whether column i is part of the primary key.
 func (s *Schema) IsKey(i int) bool {
 	for _, k := range s.PrimaryKey {
@@ -164,6 +176,18 @@ func (s *Schema) SameShape(o *Schema) error {
 		}
 	}
 	return nil
+}
+
+// SameRows reports whether a file's rows read the same with both schemas: same columns by field id, name, type, nullability
+// and initial default, in the same order, and the same key.
+func (s *Schema) SameRows(o *Schema) bool {
+	if s == o {
+		return true
+	}
+	return slices.Equal(s.PrimaryKey, o.PrimaryKey) && slices.EqualFunc(s.Columns, o.Columns, func(a, b Column) bool {
+		return a.FieldID == b.FieldID && a.Name == b.Name && a.Nullable == b.Nullable && a.Type.Equal(b.Type) &&
+			(a.InitialDefault == nil) == (b.InitialDefault == nil) && bytes.Equal(a.InitialDefault, b.InitialDefault)
+	})
 }
 
 // Clone returns a deep copy.

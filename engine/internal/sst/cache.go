@@ -14,16 +14,18 @@ const (
 	cachedLibrary
 )
 
-// cacheKey names what is cached of a file: readers have numbers of their own, so that no entry is ever stale.
+// cacheKey names what is cached of a file: open files have numbers of their own, so that no entry is ever stale. It has
+// nothing of the schema but the type that a page was widened to, so that readers of several schemas share the rest.
 type cacheKey struct {
 	reader uint64
 	kind   uint8
-	column uint32
-	at     uint64 // the first row, or the number of the row group
+	as     castType // of a page
+	column uint32   // of the file
+	at     uint64   // the first row, or the number of the row group
 }
 
 func (k cacheKey) hash() uint64 {
-	h := k.reader*0x9e3779b97f4a7c15 ^ uint64(k.column)<<56 ^ uint64(k.kind)<<52 ^ k.at
+	h := k.reader*0x9e3779b97f4a7c15 ^ uint64(k.column)<<56 ^ uint64(k.kind)<<52 ^ uint64(k.as.kind)<<44 ^ k.at
 	return h * 0xff51afd7ed558ccd
 }
 

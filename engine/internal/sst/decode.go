@@ -18,6 +18,7 @@ type scratch struct {
 	bools  []bool
 	arrays []parquet.ByteArray
 	fixed  []parquet.FixedLenByteArray
+	narrow row.Column
 }
 
 // sized returns a slice of n elements, in b's memory where it is large enough.
@@ -49,6 +50,9 @@ func (c *fileColumn) decode(cr file.ColumnChunkReader, out *row.Column, rows, n 
 
 // decodeSome appends what the current page still has, at most n rows, and returns how many.
 func (c *fileColumn) decodeSome(cr file.ColumnChunkReader, out *row.Column, rows, n int, s *scratch) (int, error) {
+	if c.stored != nil {
+		return c.decodeNarrow(cr, out, rows, n, s)
+	}
 	levels := []int16(nil)
 	if c.optional {
 		s.levels = sized(s.levels, n)
@@ -106,6 +110,20 @@ func (c *fileColumn) decodeSome(cr file.ColumnChunkReader, out *row.Column, rows
 	return 0, base.Errorf(base.CodeParquet, "unknown column reader %T", cr)
 }
 
+// decodeNarrow is decodeSome for a column that has become wider since.
+func (c *fileColumn) decodeNarrow(cr file.ColumnChunkReader, out *row.Column, rows, n int, s *scratch) (int, error) {
+	narrow := &s.narrow
+	*narrow = row.Column{Type: c.stored.typ, Fixed: narrow.Fixed[:0], Data: narrow.Data[:0], Offsets: narrow.Offsets[:0]}
+	if narrow.Type.IsVariable() {
+		narrow.Offsets = append(narrow.Offsets, 0)
+	}
+	got, err := c.stored.decodeSome(cr, narrow, 0, n, s)
+	if err == nil {
+		narrow.AppendWidened(out, rows, got, c.widen)
+	}
+	return got, err
+}
+
 type numberReader[T any] interface {
 	ReadBatchInPage(n int64, values []T, defLevels, repLevels []int16) (int64, int, error)
 }
@@ -127,7 +145,8 @@ func decodeNumbers[T any](c *fileColumn, r numberReader[T], out *row.Column, row
 	return int(got), c.spread(out, rows, int(got), values, levels, s.dense[:values*c.width], c.width)
 }
 
-// nulls appends the NULL marks of n rows behind rows to out and checks them against the count of values.
+// nulls appends the NULL marks of n rows behind rows to out and checks them against the count of values. Also where the
+// table's column is NOT NULL: rows that were deleted before it became so may be NULL.
 func (c *fileColumn) nulls(out *row.Column, rows, n, values int, levels []int16) error {
 	if values == n {
 		if out.Nulls != nil {
@@ -135,7 +154,7 @@ func (c *fileColumn) nulls(out *row.Column, rows, n, values int, levels []int16)
 		}
 		return nil
 	}
-	if !c.nullable || levels == nil {
+	if levels == nil {
 		return base.Errorf(base.CodeCorruption, "column %q is NOT NULL and has %d values in %d rows", c.name, values, n)
 	}
 	if out.Nulls == nil {

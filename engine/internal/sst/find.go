@@ -82,7 +82,7 @@ func (r *Reader) cachedPage(column int, pos int64) (p *page, cached bool, err er
 	}
 	i := sort.Search(len(starts), func(i int) bool { return int64(starts[i]) > pos-group.first }) - 1
 	start, end := int64(starts[i]), group.rows
-	key := cacheKey{reader: r.id, kind: cachedPage, column: uint32(column), at: uint64(group.first + start)}
+	key := cacheKey{reader: r.id, kind: cachedPage, as: c.as, column: uint32(c.ordinal), at: uint64(group.first + start)}
 	if v, ok := r.cache.get(key); ok {
 		return v.(*page), true, nil
 	}

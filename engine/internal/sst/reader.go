@@ -32,23 +32,29 @@ type ReaderStats struct {
 	RowGroups, Rows, MemoryBytes int64
 }
 
-// Reader reads one data file. It keeps the key index in memory; the footer is the cache's, and the file may be closed
-// and opened again between reads: see [library] and [handle]. All methods but Close may be called from many goroutines at
-// a time.
+// Reader reads one data file as rows of one schema of the table, which may be younger than the file. It keeps the key
+// index in memory; the footer is the cache's, and the file may be closed and opened again between reads: see [library]
+// and [handle]. All methods but Close may be called from many goroutines at a time.
 type Reader struct {
-	path    string
-	id      uint64 // in the cache
-	file    *handle
-	size    int64
+	*openFile
 	schema  *base.Schema
 	columns []fileColumn // the table's columns, then the hidden ones
 	keyCols []int        // of columns
 	// keyPlaces are 0, 1, …: where key columns that were read alone are.
-	keyPlaces []int
-	groups    []rowGroup
-	rows      int64
-	index     *keyIndex
-	cache     *Cache
+	keyPlaces  []int
+	rowReaders sync.Pool
+}
+
+// openFile is what the readers of one file share, whatever their schemas.
+type openFile struct {
+	path   string
+	id     uint64 // in the cache
+	file   *handle
+	size   int64
+	groups []rowGroup
+	rows   int64
+	index  *keyIndex
+	cache  *Cache
 	// kept is the library where the cache does not keep it, loading the lock of those who load it.
 	kept    atomic.Pointer[library]
 	loading sync.Mutex
@@ -57,7 +63,6 @@ type Reader struct {
 	footerBytes int64
 	tailSum     uint32
 	stats       *Counters
-	rowReaders  sync.Pool
 }
 
 // fileColumn is a column of the table in this file.
@@ -67,6 +72,17 @@ type fileColumn struct {
 	optional bool       // in the file
 	absent   []byte     // what the rows of an older file have, in storage form; nil: NULL
 	one      row.Column // a row of that
+	// stored is the column in the narrower type that it had when the file was written, and widen the way from there; nil
+	// where the type is the same.
+	stored *fileColumn
+	widen  row.Widen
+	as     castType
+}
+
+// castType tells the pages of widened columns from each other in the cache; zero for those that were not widened.
+type castType struct {
+	kind             base.Kind
+	precision, scale uint8
 }
 
 // rowGroup is one row group: its first row in the file, and by file column the first rows, in the row group, of the data
@@ -84,18 +100,44 @@ var readerIDs atomic.Uint64
 // found by field id. Only the footer is read. Errors name the path: CodeNotFound, CodeCorruption for a file that is
 // damaged or of another size, CodeSchemaMismatch for one of another table.
 func Open(fs vfs.FS, path string, size int64, schema *base.Schema, cache *Cache) (*Reader, error) {
-	r := &Reader{path: path, id: readerIDs.Add(1), size: size, schema: schema, cache: cache, keyCols: schema.PrimaryKey, stats: new(Counters)}
-	r.file = cache.files().handle(fs, path, size)
-	for i := range r.keyCols {
-		r.keyPlaces = append(r.keyPlaces, i)
-	}
-	r.scratch.New = func() any { return new(scratch) }
+	f := &openFile{path: path, id: readerIDs.Add(1), size: size, cache: cache, stats: new(Counters)}
+	f.file = cache.files().handle(fs, path, size)
+	f.scratch.New = func() any { return new(scratch) }
+	r := f.newReader(schema)
 	if err := r.open(); err != nil {
 		_ = r.Close() // nothing was written through it
 		return nil, err
 	}
 	return r, nil
 }
+
+func (f *openFile) newReader(schema *base.Schema) *Reader {
+	r := &Reader{openFile: f, schema: schema, keyCols: schema.PrimaryKey}
+	for i := range r.keyCols {
+		r.keyPlaces = append(r.keyPlaces, i)
+	}
+	return r
+}
+
+// WithSchema returns a reader of the same file for another schema of the table. They share what they hold and the
+// counters; Close of one closes all.
+func (r *Reader) WithSchema(schema *base.Schema) (*Reader, error) {
+	other := r.newReader(schema)
+	err := guard(r.path, "opening", func() error {
+		lib, err := r.library()
+		if err != nil {
+			return err
+		}
+		return other.mapColumns(lib.meta)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return other, nil
+}
+
+// Schema returns the schema of the rows.
+func (r *Reader) Schema() *base.Schema { return r.schema }
 
 func (r *Reader) open() error {
 	if err := r.file.open(); err != nil {
@@ -107,7 +149,7 @@ func (r *Reader) open() error {
 			return err
 		}
 		r.footerBytes, r.tailSum, r.groups, r.rows = f.bytes, f.tailSum, f.groups, f.rows
-		if err := r.mapColumns(f.meta.Schema); err != nil {
+		if err := r.mapColumns(f.meta); err != nil {
 			return err
 		}
 		if err := r.readIndex(f.meta); err != nil {
@@ -121,42 +163,72 @@ func (r *Reader) open() error {
 	})
 }
 
-// mapColumns finds the table's columns in the file.
-func (r *Reader) mapColumns(fileSchema *schema.Schema) error {
-	byID := make(map[int32]int, fileSchema.NumColumns())
-	for i := 0; i < fileSchema.NumColumns(); i++ {
-		byID[fileSchema.Column(i).SchemaNode().FieldID()] = i
-	}
-	add := func(t *colType, col *base.Column) error {
-		ordinal, ok := byID[t.fieldID]
-		if !ok {
-			if col == nil || r.schema.IsKey(len(r.columns)) || col.InitialDefault == nil && !col.Nullable {
-				return base.Errorf(base.CodeSchemaMismatch, "the file has no column %q (field id %d)", t.name, t.fieldID)
-			}
-			if t.size > 0 && col.InitialDefault != nil && len(col.InitialDefault) != t.size {
-				return base.Errorf(base.CodeSchemaMismatch, "column %q has an initial default of %d bytes, not %d", t.name, len(col.InitialDefault), t.size)
-			}
-			c := fileColumn{colType: t, ordinal: -1, absent: col.InitialDefault, one: newColumn(t.typ)}
-			r.columns = append(r.columns, c)
-			return r.columns[len(r.columns)-1].fill(&r.columns[len(r.columns)-1].one, 0, 1)
-		}
-		d := fileSchema.Column(ordinal)
-		if err := t.matches(d); err != nil {
-			return err
-		}
-		r.columns = append(r.columns, fileColumn{colType: t, ordinal: ordinal, optional: isOptional(d)})
-		return nil
+// mapColumns finds the table's columns in the file, by field id.
+func (r *Reader) mapColumns(meta *metadata.FileMetaData) error {
+	byID := make(map[int32]int, meta.Schema.NumColumns())
+	for i := 0; i < meta.Schema.NumColumns(); i++ {
+		byID[meta.Schema.Column(i).SchemaNode().FieldID()] = i
 	}
 	for i, t := range r.cache.typesOf(r.schema) {
 		col := (*base.Column)(nil) // hidden
 		if i < len(r.schema.Columns) {
 			col = &r.schema.Columns[i]
 		}
-		if err := add(t, col); err != nil {
+		var c fileColumn
+		var err error
+		if ordinal, ok := byID[t.fieldID]; ok {
+			c, err = r.mapColumn(t, ordinal, meta)
+		} else {
+			c, err = r.absentColumn(t, col)
+		}
+		if err != nil {
 			return err
 		}
+		r.columns = append(r.columns, c)
 	}
 	return nil
+}
+
+// mapColumn makes the column that is there as one of the file's columns.
+func (r *Reader) mapColumn(t *colType, ordinal int, meta *metadata.FileMetaData) (fileColumn, error) {
+	d := meta.Schema.Column(ordinal)
+	c := fileColumn{colType: t, ordinal: ordinal, optional: isOptional(d)}
+	mismatch := t.matches(d)
+	if mismatch == nil {
+		return c, nil
+	}
+	// The column may have had a narrower type.
+	stored := meta.KeyValueMetadata().FindValue(schemaKey)
+	if stored == nil || r.schema.IsKey(len(r.columns)) {
+		return c, mismatch
+	}
+	var s *base.Schema
+	if err := json.Unmarshal([]byte(*stored), &s); err != nil {
+		return c, err
+	}
+	i := s.IndexOfField(t.fieldID)
+	if i < 0 || !s.Columns[i].Type.Widens(t.typ) {
+		return c, mismatch
+	}
+	c.stored = &fileColumn{colType: newColType(&s.Columns[i]), ordinal: ordinal, optional: c.optional}
+	if err := c.stored.matches(d); err != nil {
+		return c, err
+	}
+	c.widen = row.NewWiden(c.stored.typ, t.typ)
+	c.as = castType{t.typ.Kind, t.typ.Precision, t.typ.Scale}
+	return c, nil
+}
+
+// absentColumn makes a column that the file does not have: it is younger.
+func (r *Reader) absentColumn(t *colType, col *base.Column) (c fileColumn, err error) {
+	if col == nil || r.schema.IsKey(len(r.columns)) || col.InitialDefault == nil && !col.Nullable {
+		return c, base.Errorf(base.CodeSchemaMismatch, "the file has no column %q (field id %d)", t.name, t.fieldID)
+	}
+	if t.size > 0 && col.InitialDefault != nil && len(col.InitialDefault) != t.size {
+		return c, base.Errorf(base.CodeSchemaMismatch, "column %q has an initial default of %d bytes, not %d", t.name, len(col.InitialDefault), t.size)
+	}
+	c = fileColumn{colType: t, ordinal: -1, absent: col.InitialDefault, one: newColumn(t.typ)}
+	return c, c.fill(&c.one, 0, 1)
 }
 
 func isOptional(d *schema.Column) bool { return d.MaxDefinitionLevel() > 0 }
@@ -222,7 +294,8 @@ func (r *Reader) Stats() ReaderStats {
 	}
 }
 
-// Close closes the file for good and drops what the cache has of it. No other method may run or be called after it.
+// Close closes the file for good and drops what the cache has of it. No other method may run or be called after it, nor
+// one of a reader of the same file with another schema.
 func (r *Reader) Close() error {
 	r.cache.forget(r.id)
 	return r.file.Close()
