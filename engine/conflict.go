@@ -25,6 +25,12 @@ func (w *Write) SetSnapshot(s *Snapshot) error {
 	if s.state.core != w.c {
 		return w.keepErr(base.Errorf(base.CodeInvalidArgument, "the snapshot is not of the database in %s", w.c.dir))
 	}
+	if w.txn != nil {
+		return w.keepErr(w.txn.owns(s)) // the transaction checks all that it wrote when it commits
+	}
+	if s.state.bounds != nil {
+		return w.keepErr(base.Errorf(base.CodeInvalidArgument, "the snapshot is a transaction's, the write is not"))
+	}
 	if err := s.pin(); err != nil {
 		return w.keepErr(err)
 	}
@@ -43,7 +49,7 @@ func (w *Write) dropSnapshot() {
 }
 
 func conflict(t *table) error {
-	return base.Errorf(base.CodeConflict, "a row of table %q was changed by another statement meanwhile", t.schema.TableName)
+	return base.Errorf(base.CodeConflict, "a row of table %q was changed by another transaction meanwhile", t.schema.TableName)
 }
 
 // checkUnchanged is the check for a batch. It runs under writeMu.
@@ -112,9 +118,9 @@ func (s *Snapshot) countLive(keys [][]byte) (n int, err error) {
 	rest := make([][]byte, 0, len(keys))
 	for _, k := range keys {
 		found := false
-		for _, e := range s.state.mems {
+		for i, e := range s.state.mems {
 			var op base.Op
-			if _, op, _, found = e.mt.Get(k, s.seq); found {
+			if _, op, _, found = e.mt.Get(k, s.state.bound(i, s.seq)); found {
 				if op == base.OpPut {
 					n++
 				}

@@ -26,6 +26,7 @@ type database struct {
 	rows     *rowCache
 	stats    counters
 	reads    readCounters
+	txns     txnStats
 	dirLock  interface{ Close() error }
 
 	// writeMu is held by whoever assigns sequence numbers or changes the log, or the active memtable or definition of a

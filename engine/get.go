@@ -106,8 +106,8 @@ func (s *readState) find(key []byte, seq base.Seq) (record []byte, found bool, e
 
 // findInMemory returns the newest version of a key in the memtables, which hold its value.
 func (s *readState) findInMemory(key []byte, seq base.Seq) (value []byte, op base.Op, ok bool) {
-	for _, e := range s.mems {
-		if value, op, _, ok = e.mt.Get(key, seq); ok {
+	for i, e := range s.mems {
+		if value, op, _, ok = e.mt.Get(key, s.bound(i, seq)); ok {
 			return value, op, true
 		}
 	}

@@ -82,8 +82,13 @@ func (s *Snapshot) Close() {
 // Schema returns the table's schema. Do not change it.
 func (s *Snapshot) Schema() *Schema { return s.state.table.schema }
 
-// Version returns the number of the manifest.
-func (s *Snapshot) Version() int64 { return s.state.manifest.Version }
+// Version returns the number of the manifest, 0 where the table is only in a transaction.
+func (s *Snapshot) Version() int64 {
+	if s.state.manifest == nil {
+		return 0
+	}
+	return s.state.manifest.Version
+}
 
 // Seq returns the newest sequence number that the snapshot shows.
 func (s *Snapshot) Seq() uint64 { return s.seq }
@@ -195,8 +200,8 @@ func (s *Snapshot) findHidden(i int) (*roaring.Bitmap, error) {
 // memIter returns the newest visible version of every key in memory, tombstones included.
 func (s *Snapshot) memIter() *memtable.MergeIter {
 	iters := make([]*memtable.Iter, 0, len(s.state.mems))
-	for _, e := range s.state.mems {
-		iters = append(iters, e.mt.NewIter(s.seq))
+	for i, e := range s.state.mems {
+		iters = append(iters, e.mt.NewIter(s.state.bound(i, s.seq)))
 	}
 	return memtable.NewMergeIter(iters...)
 }

@@ -173,7 +173,10 @@ type readState struct {
 	files    []*liveFile
 	index    *fileIndex  // of files
 	mems     []*memEntry // newest first; the active one, if any, is the first
-	part     bool        // made by only: its files are held, not its manifest
+	// bounds has, for each memtable, the newest sequence number that is seen of it, where that is not one number for all:
+	// in what a transaction sees.
+	bounds []base.Seq
+	part   bool // made by only: its files are held, not its manifest
 	// droppedSeq bounds the sequence numbers of the deletions that compactions of this process have dropped: of later
 	// ones there is a trace in the files or in memory.
 	droppedSeq base.Seq
@@ -242,6 +245,14 @@ func (s *readState) only(files []*liveFile) *readState {
 	}
 	s.core.pinned.holdFiles(files)
 	return part
+}
+
+// bound returns the newest sequence number that a reader as of seq sees in memtable i.
+func (s *readState) bound(i int, seq base.Seq) base.Seq {
+	if s.bounds != nil {
+		return s.bounds[i]
+	}
+	return seq
 }
 
 func (s *readState) ref() { s.refs.Add(1) }

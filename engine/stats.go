@@ -38,6 +38,7 @@ type Stats struct {
 	WriteStalls      int64 `json:"write_stalls"` // how often writers stopped: the sum of stops_*
 
 	ReadStats
+	TxnStats
 	CompactionStats
 	WriteStallStats
 	GarbageStats
@@ -57,6 +58,7 @@ func (db *DB) Stats() Stats {
 		MemtableCapacity: int64(c.opts.MemtableBytes), GarbageStats: c.gc.stats(),
 	}
 	st.ReadStats = c.readStats()
+	st.TxnStats = c.txns.stats()
 	st.LoadSpilledBytes = c.stats.loadSpilled.Load()
 	st.WriteStalls = st.StopsImmutables + st.StopsL0 + st.StopsPending
 	c.mu.Lock()

@@ -18,7 +18,8 @@ type Write struct {
 	open       *Block // takes single rows
 	blocks     []*Block
 	blockBytes int
-	load       *load
+	load       bulk
+	txn        *txnTable // of a write inside a transaction
 	base       *Snapshot // what SetSnapshot was given, pinned
 	// disordered says that keys did not ascend somewhere, so that blocks of columns are of no use.
 	disordered atomic.Bool
@@ -58,11 +59,16 @@ func (c *core) newWrite() (*Write, error) {
 	if t == nil {
 		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
 	}
-	w := &Write{c: c, table: t, batch: batch{table: t}}
+	return newWriteOf(c, t, nil), nil
+}
+
+// newWriteOf starts a change of a table; txn may be nil.
+func newWriteOf(c *core, t *table, txn *txnTable) *Write {
+	w := &Write{c: c, table: t, txn: txn, batch: batch{table: t}}
 	if buf, ok := batchBuffers.Get().(*[]byte); ok {
 		w.batch.data = (*buf)[:0]
 	}
-	return w, nil
+	return w
 }
 
 // SetInterrupt makes long calls ask fn now and then, on the caller's goroutine; true stops the call with CodeCancelled
@@ -260,8 +266,21 @@ func (w *Write) startLoad() (err error) {
 		}
 		blocks = append([]*Block{first}, blocks...)
 	}
+	if w.txn != nil {
+		w.load, err = newTxnRows(w, blocks)
+		return err
+	}
 	w.load, err = newLoad(w, blocks)
 	return err
+}
+
+// bulk takes the rows of a change that are too many for a batch.
+type bulk interface {
+	// add takes the rows of a block.
+	add(b *Block) error
+	commit() (base.Seq, error)
+	// close gives up what was not committed.
+	close()
 }
 
 // batchBlock moves the rows of the batch into a block.
@@ -313,6 +332,7 @@ func (w *Write) interrupted() error {
 }
 
 // Commit makes the change durable and visible and returns its last sequence number. After an error nothing was written.
+// Of a write of a transaction it makes the change a part of that, and returns 0.
 func (w *Write) Commit() (uint64, error) {
 	if err := w.usable(); err != nil {
 		return 0, err
@@ -329,6 +349,9 @@ func (w *Write) Commit() (uint64, error) {
 	}
 	if err := w.drainBlocks(); err != nil {
 		return 0, err
+	}
+	if w.txn != nil {
+		return 0, w.txn.apply(&w.batch)
 	}
 	return w.c.apply(&w.batch)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// mapMemory returns size bytes of zeroed memory outside of Go's heap. Pages take memory once they are written to.
-func mapMemory(size int) ([]byte, error) {
+// mapAnonymous returns size bytes of zeroed memory outside of Go's heap. Pages take memory once they are written to.
+func mapAnonymous(size int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, base.Wrapf(base.CodeIO, err, "map %d bytes of memory", size)
@@ -18,7 +18,7 @@ func mapMemory(size int) ([]byte, error) {
 	return mem, nil
 }
 
-// unmapMemory gives memory of mapMemory back to the system.
-func unmapMemory(mem []byte) {
+// unmapAnonymous gives memory of mapAnonymous back to the system.
+func unmapAnonymous(mem []byte) {
 	_ = unix.Munmap(mem) // fails only for what is no mapping
 }

@@ -29,6 +29,7 @@ const (
 // is safe for any number of goroutines beside it. All methods need a reference to be held (see Ref).
 type Memtable struct {
 	mem       []byte
+	unmap     func()
 	base      unsafe.Pointer
 	firstLeaf node
 	arrivals  unsafe.Pointer // the arrival index: u32 offsets of entries 0, arrivalStride, 2*arrivalStride, …
@@ -46,17 +47,29 @@ type Memtable struct {
 // New maps a memtable for entries of capacity bytes in all (see EntryBytes), 31 GiB at most. The caller has its one
 // reference. The error is CodeInvalidArgument for a capacity out of range, CodeIO where the system gives no memory.
 func New(capacity int) (*Memtable, error) {
+	return NewIn(capacity, Anonymous)
+}
+
+// Anonymous is the memory of [New]: pages that were written to stay in memory.
+func Anonymous(size int) (mem []byte, unmap func(), err error) {
+	mem, err = mapAnonymous(size)
+	return mem, func() { unmapAnonymous(mem) }, err
+}
+
+// NewIn is New with memory of another kind: mapped returns size bytes of zeros, aligned to pages, and what frees them
+// once the last reference is gone.
+func NewIn(capacity int, mapped func(size int) (mem []byte, unmap func(), err error)) (*Memtable, error) {
 	if capacity < 0 || capacity > maxCapacity {
 		return nil, base.Errorf(base.CodeInvalidArgument, "memtable capacity of %d bytes: 0 to %d are allowed", capacity,
 			maxCapacity)
 	}
 	nodesEnd := (firstEntry + capacity + 2*nodeSlack + nodeAlign) &^ (nodeAlign - 1)
 	indexBytes := 4 * (capacity/EntryBytes(0, 0)/arrivalStride + 1)
-	mem, err := mapMemory(nodesEnd + indexBytes)
+	mem, unmap, err := mapped(nodesEnd + indexBytes)
 	if err != nil {
 		return nil, err
 	}
-	m := &Memtable{mem: mem, base: unsafe.Pointer(unsafe.SliceData(mem)), capacity: capacity}
+	m := &Memtable{mem: mem, unmap: unmap, base: unsafe.Pointer(unsafe.SliceData(mem)), capacity: capacity}
 	m.arrivals = unsafe.Add(m.base, nodesEnd)
 	m.w.entryEnd, m.w.nodeEnd = firstEntry, nodesEnd
 	m.firstLeaf = m.newNode(leafBytes)
@@ -89,7 +102,7 @@ func (m *Memtable) Ref() { m.refs.Add(1) }
 // iterators.
 func (m *Memtable) Unref() {
 	if m.refs.Add(-1) == 0 {
-		unmapMemory(m.mem)
+		m.unmap()
 		m.mem, m.base, m.firstLeaf, m.arrivals, m.w = nil, nil, nil, nil, writer{}
 	}
 }

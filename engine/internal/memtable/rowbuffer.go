@@ -112,7 +112,7 @@ func (b *RowBuffer) room(size int) (*chunk, error) {
 	}
 	// The last one is no larger than what may still come.
 	next = max(min(next, alignWord(b.capacity-b.bytes)), size)
-	mem, err := mapMemory(next)
+	mem, err := mapAnonymous(next)
 	if err != nil {
 		b.cur = max(len(b.chunks)-1, 0)
 		return nil, err
@@ -251,7 +251,7 @@ func (b *RowBuffer) Reset() {
 	kept := b.chunks[:0]
 	for _, c := range b.chunks {
 		if len(c.mem) > maxChunkBytes {
-			unmapMemory(c.mem)
+			unmapAnonymous(c.mem)
 			continue
 		}
 		kept = append(kept, chunk{mem: c.mem})
@@ -267,7 +267,7 @@ func (b *RowBuffer) Reset() {
 func (b *RowBuffer) Close() {
 	b.Reset()
 	for _, c := range b.chunks {
-		unmapMemory(c.mem)
+		unmapAnonymous(c.mem)
 	}
 	b.chunks = nil
 	b.index.free()

@@ -26,7 +26,7 @@ type sortIndex struct {
 
 func (x *sortIndex) free() {
 	if x.mem != nil {
-		unmapMemory(x.mem)
+		unmapAnonymous(x.mem)
 	}
 	*x = sortIndex{}
 }
@@ -38,7 +38,7 @@ func (x *sortIndex) reserve(n int) error {
 	}
 	n = max(n, 2*len(x.entries), minIndexRows)
 	const size = int(unsafe.Sizeof(sortEntry{}))
-	mem, err := mapMemory(2 * n * size)
+	mem, err := mapAnonymous(2 * n * size)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ def attempt(cursor, statement):
         cursor.execute(statement)
         return 1
     except duckdb.Error as error:
-        assert "was changed by another statement meanwhile" in str(error), error
+        assert "was changed by another transaction meanwhile" in str(error), error
         assert "INTERNAL" not in str(error)
         return 0
 
