@@ -404,6 +404,16 @@ int meru_snapshot_acquire(const MeruHandle *db, MeruSnapshot **snapshot, char **
 	return merugo_snapshot_acquire(HANDLE(db), OUT(snapshot), OUT(err));
 }
 
+int meru_snapshot_at(const MeruHandle *db, int64_t version, MeruSnapshot **snapshot, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_at(HANDLE(db), version, OUT(snapshot), OUT(err));
+}
+
+int meru_snapshot_as_of(const MeruHandle *db, int64_t timestamp_us, MeruSnapshot **snapshot, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_as_of(HANDLE(db), timestamp_us, OUT(snapshot), OUT(err));
+}
+
 void meru_snapshot_release(MeruSnapshot *snapshot) {
 	if (snapshot && !capi_forked) {
 		merugo_snapshot_release(HANDLE(snapshot));

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/merutable/merutable/engine"
@@ -43,14 +44,50 @@ func merugo_snapshot_acquire(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		files := s.Files()
-		all := make([]int, len(files))
-		for i := range all {
-			all[i] = i
-		}
-		*out = handles.add(newSnapshot(s, nil, files, all))
+		giveSnapshot(s, out)
 		return nil
 	})
+}
+
+// giveSnapshot gives a snapshot of a whole table a handle.
+func giveSnapshot(s *engine.Snapshot, out *C.uintptr_t) {
+	files := s.Files()
+	all := make([]int, len(files))
+	for i := range all {
+		all[i] = i
+	}
+	*out = handles.add(newSnapshot(s, nil, files, all))
+}
+
+//export merugo_snapshot_at
+func merugo_snapshot_at(h C.uintptr_t, version C.int64_t, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return acquireOld(h, out, func(db *engine.DB) (*engine.Snapshot, error) { return db.SnapshotAt(int64(version)) })
+	})
+}
+
+//export merugo_snapshot_as_of
+func merugo_snapshot_as_of(h C.uintptr_t, micros C.int64_t, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return acquireOld(h, out, func(db *engine.DB) (*engine.Snapshot, error) {
+			return db.SnapshotAsOf(time.UnixMicro(int64(micros)))
+		})
+	})
+}
+
+func acquireOld(h C.uintptr_t, out *C.uintptr_t, acquire func(*engine.DB) (*engine.Snapshot, error)) error {
+	if err := need(out, "snapshot"); err != nil {
+		return err
+	}
+	db, err := lookupDB(h)
+	if err != nil {
+		return err
+	}
+	s, err := acquire(db)
+	if err == nil {
+		giveSnapshot(s, out)
+	}
+	return err
 }
 
 // snapshotOf takes a snapshot of the newest state of a database. The caller closes it.

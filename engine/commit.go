@@ -104,6 +104,10 @@ func sortFiles(files []*manifest.File) {
 // happened the core takes no more writes.
 func (c *core) commit(prev, next *manifest.Manifest) error {
 	next.UpdatedMS = c.now().UnixMilli()
+	if prev != nil {
+		// Versions are found by their time, whatever the clock does.
+		next.UpdatedMS = max(next.UpdatedMS, prev.UpdatedMS)
+	}
 	if err := c.store.Commit(next); err != nil {
 		if manifest.NotCommitted(err) {
 			return err

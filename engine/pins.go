@@ -21,6 +21,8 @@ type pinSet struct {
 	set map[*manifest.Manifest]*pin
 	// files are those that jobs need for longer than the rest of their state.
 	files map[string]int
+	// claimed is the version that the collector is about to remove, 0 where there is none.
+	claimed int64
 }
 
 type pin struct {
@@ -32,6 +34,10 @@ type pin struct {
 func (p *pinSet) add(m *manifest.Manifest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.addLocked(m)
+}
+
+func (p *pinSet) addLocked(m *manifest.Manifest) {
 	if p.set == nil {
 		p.set = map[*manifest.Manifest]*pin{}
 	}
@@ -39,6 +45,37 @@ func (p *pinSet) add(m *manifest.Manifest) {
 		p.set[m] = new(pin)
 	}
 	p.set[m].users++
+}
+
+// addOld is add for a manifest that no state may be using. False: the collector is just removing it. After true the
+// caller asks, by lock, whether it is still there.
+func (p *pinSet) addOld(m *manifest.Manifest) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.claimed == m.Version {
+		return false
+	}
+	p.addLocked(m)
+	return true
+}
+
+// claim keeps a version from being used anew until unclaim. False: it is in use.
+func (p *pinSet) claim(version int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for m := range p.set {
+		if m != nil && m.Version == version {
+			return false
+		}
+	}
+	p.claimed = version
+	return true
+}
+
+func (p *pinSet) unclaim() {
+	p.mu.Lock()
+	p.claimed = 0
+	p.mu.Unlock()
 }
 
 // remove counts one state less, and reports whether it was the last one.

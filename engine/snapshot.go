@@ -47,15 +47,9 @@ type FileInfo struct {
 func (c *core) acquire() (*Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.idle.resting {
-		c.mu.Unlock()
-		err := c.refresh()
-		c.mu.Lock()
-		if err != nil {
-			return nil, err
-		}
+	if err := c.awake(); err != nil {
+		return nil, err
 	}
-	c.idle.uses++
 	s := c.state
 	if s == nil || s.table == nil {
 		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
@@ -66,6 +60,21 @@ func (c *core) acquire() (*Snapshot, error) {
 		snap.visible[i] = e.visible
 	}
 	return snap, nil
+}
+
+// awake makes sure that the current state is pinned, for a reader to start from. It runs under mu, which it may let go of
+// meanwhile.
+func (c *core) awake() error {
+	for c.idle.resting {
+		c.mu.Unlock()
+		err := c.refresh()
+		c.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	c.idle.uses++
+	return nil
 }
 
 // Close releases the snapshot. A second call does nothing. Iterators made from it stay valid.

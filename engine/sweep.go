@@ -32,6 +32,11 @@ func (p *gcPass) remove(path string, reason GarbageReason) bool {
 // removeManifest removes a manifest, or tells whether it would: CodeLocked where a reader pins it.
 func (p *gcPass) removeManifest(version int64) error {
 	c := p.c
+	// A reader of an older version may have come since the pass began.
+	if !c.pinned.claim(version) {
+		return base.Errorf(base.CodeLocked, "a reader uses version %d", version)
+	}
+	defer c.pinned.unclaim()
 	return p.removeBy(c.fs.Join(c.dir, manifest.Dir, manifest.FileName(version)), GarbageManifest, func() error {
 		if !p.dry {
 			return c.store.Remove(version)

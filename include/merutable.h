@@ -488,6 +488,13 @@ typedef struct MeruFileInfo {
 
 /* ErrNotFound where the database has no table. */
 MERU_API int meru_snapshot_acquire(const MeruHandle *db, MeruSnapshot **snapshot, char **err);
+/* What the table held in an older version, by the number of its manifest, or in the newest one, without the rows in
+ * memory. ErrNotFound where the version is gone, is still to come, or is of another table; the message names the oldest
+ * and the newest there are. Options retain_versions and retain_secs say what is kept. */
+MERU_API int meru_snapshot_at(const MeruHandle *db, int64_t version, MeruSnapshot **snapshot, char **err);
+/* The same for the newest version that was committed at a point in time or before it: microseconds since 1970-01-01
+ * UTC, by the clock of who committed it, which counts to the millisecond. */
+MERU_API int meru_snapshot_as_of(const MeruHandle *db, int64_t timestamp_us, MeruSnapshot **snapshot, char **err);
 MERU_API void meru_snapshot_release(MeruSnapshot *snapshot);
 MERU_API int meru_snapshot_info(const MeruSnapshot *snapshot, MeruSnapshotInfo *info, char **err);
 MERU_API int meru_snapshot_schema(const MeruSnapshot *snapshot, MeruTableSchema **schema, char **err);

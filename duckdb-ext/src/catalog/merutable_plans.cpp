@@ -61,6 +61,7 @@ PhysicalOperator &MerutableCatalog::PlanInsert(ClientContext &context, PhysicalP
 
 PhysicalOperator &MerutableCatalog::PlanDelete(ClientContext &, PhysicalPlanGenerator &planner, LogicalDelete &op,
 											   PhysicalOperator &plan) {
+	op.table.Cast<MerutableTableEntry>().RequireCurrent();
 	auto &result = planner.Make<MerutableDelete>(op, *this, op.table.Cast<MerutableTableEntry>().Table());
 	result.children.push_back(plan);
 	return result;

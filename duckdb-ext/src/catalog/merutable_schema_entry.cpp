@@ -3,6 +3,7 @@
 #include "catalog/merutable_table_entry.hpp"
 #include "catalog/merutable_transaction.hpp"
 #include "catalog/table_definition.hpp"
+#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/exception/catalog_exception.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/parser/parsed_data/alter_info.hpp"
@@ -49,6 +50,13 @@ optional_ptr<CatalogEntry> MerutableSchemaEntry::LookupEntry(CatalogTransaction 
 										 : merutable.CurrentTable();
 	if (!state.entry || !StringUtil::CIEquals(state.entry->name, lookup_info.GetEntryName())) {
 		return nullptr;
+	}
+	if (auto at = lookup_info.GetAtClause()) {
+		if (!transaction.transaction || !transaction.HasContext()) {
+			throw BinderException("Table \"%s\" can be read AT a version only inside a transaction", state.entry->name);
+		}
+		auto &historic = transaction.transaction->Cast<MerutableTransaction>().Historic();
+		return historic.Lookup(transaction.GetContext(), *state.entry, merutable.SharedDatabase(), *at).get();
 	}
 	return state.entry.get();
 }

@@ -2,6 +2,7 @@
 
 #include "catalog/merutable_transaction.hpp"
 #include "duckdb/common/exception.hpp"
+#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
 #include "duckdb/parser/constraints/not_null_constraint.hpp"
 #include "duckdb/parser/constraints/unique_constraint.hpp"
@@ -18,12 +19,19 @@
 namespace duckdb {
 
 MerutableTableEntry::MerutableTableEntry(Catalog &catalog, SchemaCatalogEntry &schema, CreateTableInfo &info,
-										 MeruTable table)
-	: TableCatalogEntry(catalog, schema, info), table(std::move(table)) {
+										 MeruTable table, shared_ptr<MeruSnapshotLease> historic)
+	: TableCatalogEntry(catalog, schema, info), table(std::move(table)), historic(std::move(historic)) {
+}
+
+void MerutableTableEntry::RequireCurrent() const {
+	if (historic) {
+		throw BinderException("Table \"%s\" cannot be written to as of an older version: AT is for reading only", name);
+	}
 }
 
 shared_ptr<MerutableTableEntry> MerutableTableEntry::Create(Catalog &catalog, SchemaCatalogEntry &schema,
-															const MeruTable &table) {
+															const MeruTable &table,
+															shared_ptr<MeruSnapshotLease> historic) {
 	CreateTableInfo info(catalog.GetName(), schema.name, table.name);
 	for (idx_t i = 0; i < table.columns.size(); i++) {
 		auto &column = table.columns[i];
@@ -46,7 +54,7 @@ shared_ptr<MerutableTableEntry> MerutableTableEntry::Create(Catalog &catalog, Sc
 		key_names.push_back(table.columns[index].name);
 	}
 	info.constraints.push_back(make_uniq<UniqueConstraint>(std::move(key_names), true));
-	return make_shared_ptr<MerutableTableEntry>(catalog, schema, info, table);
+	return make_shared_ptr<MerutableTableEntry>(catalog, schema, info, table, std::move(historic));
 }
 
 unique_ptr<BaseStatistics> MerutableTableEntry::GetStatistics(ClientContext &, column_t) {
@@ -54,13 +62,16 @@ unique_ptr<BaseStatistics> MerutableTableEntry::GetStatistics(ClientContext &, c
 }
 
 TableFunction MerutableTableEntry::GetScanFunction(ClientContext &context, unique_ptr<FunctionData> &bind_data) {
+	if (historic) {
+		return MerutableScan::Bind(context, historic, shared_from_this(), bind_data);
+	}
 	auto &transaction = MerutableTransaction::Get(context, catalog);
 	return MerutableScan::Bind(context, transaction.Lease(table), shared_from_this(), bind_data);
 }
 
 TableStorageInfo MerutableTableEntry::GetStorageInfo(ClientContext &context) {
 	TableStorageInfo result;
-	auto lease = MerutableTransaction::Get(context, catalog).TryLease(table);
+	auto lease = historic ? historic : MerutableTransaction::Get(context, catalog).TryLease(table);
 	if (lease) {
 		result.cardinality = lease->Get()->Info().live_rows;
 	}
@@ -90,6 +101,7 @@ vector<column_t> MerutableTableEntry::GetRowIdColumns() const {
 
 void MerutableTableEntry::BindUpdateConstraints(Binder &, LogicalGet &get, LogicalProjection &proj,
 												LogicalUpdate &update, ClientContext &) {
+	RequireCurrent();
 	physical_index_set_t all_columns;
 	for (idx_t i = 0; i < table.columns.size(); i++) {
 		all_columns.insert(PhysicalIndex(i));

@@ -168,6 +168,7 @@ void MerutableTransaction::End() noexcept {
 	if (lease) {
 		lease->End();
 	}
+	historic.End();
 }
 
 } // namespace duckdb

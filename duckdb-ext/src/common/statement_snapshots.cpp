@@ -6,20 +6,29 @@
 namespace duckdb {
 
 shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path) {
+	return Get(context, path, nullptr);
+}
+
+shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path,
+													  optional_ptr<const MeruTableVersion> version) {
 	auto resolved = ResolveMerutablePath(context, path);
+	auto key = version ? resolved + "\n" + version->Key() : resolved;
 	auto state = context.registered_state->GetOrCreate<StatementSnapshots>("merutable_statement_snapshots");
 	lock_guard<mutex> guard(state->lock);
-	auto entry = state->leases.find(resolved);
+	auto entry = state->leases.find(key);
 	if (entry != state->leases.end()) {
 		return entry->second;
 	}
 	auto database = MeruDatabase::OpenReader(context, resolved);
-	auto snapshot = database ? MeruSnapshotRef::Acquire(std::move(database)) : nullptr;
+	shared_ptr<MeruSnapshotRef> snapshot;
+	if (database) {
+		snapshot = version ? version->Acquire(std::move(database)) : MeruSnapshotRef::Acquire(std::move(database));
+	}
 	if (!snapshot) {
 		throw CatalogException("There is no merutable table in \"%s\"", path);
 	}
 	auto lease = make_shared_ptr<MeruSnapshotLease>(std::move(snapshot));
-	state->leases[resolved] = lease;
+	state->leases[key] = lease;
 	return lease;
 }
 

@@ -12,6 +12,7 @@
 #include "duckdb/main/extension_helper.hpp"
 #include "duckdb/parser/tableref/table_function_ref.hpp"
 #include "scan/key_columns.hpp"
+#include "common/statement_snapshots.hpp"
 #include "scan/snapshot_reader.hpp"
 
 namespace duckdb {
@@ -22,12 +23,59 @@ SnapshotFileList &FileList(const MultiFileBindData &bind_data) {
 	return bind_data.file_list->Cast<SnapshotFileList>();
 }
 
+//! Named parameters, and the unit of AT that each stands for. SQL reserves the word timestamp: as a parameter's name it
+//! needs quotes, so it has another one.
+constexpr const char *VERSION_PARAMETERS[][2] = {
+	{"version", "version"}, {"as_of", "timestamp"}, {"timestamp", "timestamp"}};
+
+//! parquet_scan's own bind, for a snapshot that is known already.
+unique_ptr<FunctionData> BindSnapshot(ClientContext &context, TableFunction &function,
+									  shared_ptr<MeruSnapshotLease> lease, shared_ptr<TableCatalogEntry> table,
+									  vector<LogicalType> &return_types, vector<string> &names) {
+	auto info = make_shared_ptr<ScanFunctionInfo>(function.function_info->Cast<ScanFunctionInfo>());
+	info->lease = std::move(lease);
+	info->table = std::move(table);
+	function.function_info = std::move(info);
+
+	vector<Value> inputs{Value("")};
+	named_parameter_map_t named_parameters;
+	vector<LogicalType> input_types;
+	vector<string> input_names;
+	TableFunctionRef reference;
+	TableFunctionBindInput input(inputs, named_parameters, input_types, input_names, function.function_info, nullptr,
+								 function, reference);
+	return function.function_info->Cast<ScanFunctionInfo>().parquet_bind(context, input, return_types, names);
+}
+
+//! The older state that the named parameters ask for, if they do.
+unique_ptr<MeruTableVersion> AskedVersion(ClientContext &context, const named_parameter_map_t &parameters) {
+	unique_ptr<MeruTableVersion> result;
+	for (auto &parameter : VERSION_PARAMETERS) {
+		auto found = parameters.find(parameter[0]);
+		if (found == parameters.end()) {
+			continue;
+		}
+		if (result) {
+			throw BinderException("%s: version, as_of and timestamp exclude each other", MerutableScan::NAME);
+		}
+		auto what = string(MerutableScan::NAME) + ": " + parameter[0];
+		result = make_uniq<MeruTableVersion>(context, what, parameter[1], found->second);
+	}
+	return result;
+}
+
 unique_ptr<FunctionData> ScanBind(ClientContext &context, TableFunctionBindInput &input,
 								  vector<LogicalType> &return_types, vector<string> &names) {
 	if (input.inputs[0].IsNull()) {
 		throw BinderException("%s: the path is NULL", MerutableScan::NAME);
 	}
-	return input.info->Cast<ScanFunctionInfo>().parquet_bind(context, input, return_types, names);
+	auto version = AskedVersion(context, input.named_parameters);
+	if (!version) {
+		return input.info->Cast<ScanFunctionInfo>().parquet_bind(context, input, return_types, names);
+	}
+	auto function = input.table_function;
+	auto lease = StatementSnapshots::Get(context, StringValue::Get(input.inputs[0]), version.get());
+	return BindSnapshot(context, function, std::move(lease), nullptr, return_types, names);
 }
 
 virtual_column_map_t ScanVirtualColumns(ClientContext &context, optional_ptr<FunctionData> bind_data_p) {
@@ -97,6 +145,10 @@ TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
 	info->parquet_bind = parquet_scan.bind;
 	result.name = MerutableScan::NAME;
 	result.named_parameters.clear();
+	// Of any type, so that a value that is no version is refused by us, with its name.
+	for (auto &parameter : VERSION_PARAMETERS) {
+		result.named_parameters[parameter[0]] = LogicalType::ANY;
+	}
 	result.function_info = std::move(info);
 	result.bind = ScanBind;
 	result.get_multi_file_reader = SnapshotMultiFileReader::Create;
@@ -134,21 +186,9 @@ TableFunction MerutableScan::Bind(ClientContext &context, shared_ptr<MeruSnapsho
 	auto &entry =
 		Catalog::GetSystemCatalog(context).GetEntry(context, CatalogType::TABLE_FUNCTION_ENTRY, DEFAULT_SCHEMA, NAME);
 	auto function = entry.Cast<TableFunctionCatalogEntry>().functions.GetFunctionByOffset(0);
-	auto info = make_shared_ptr<ScanFunctionInfo>(function.function_info->Cast<ScanFunctionInfo>());
-	info->lease = std::move(lease);
-	info->table = std::move(table);
-	function.function_info = std::move(info);
-
-	vector<Value> inputs{Value("")};
-	named_parameter_map_t named_parameters;
-	vector<LogicalType> input_types;
-	vector<string> input_names;
-	TableFunctionRef reference;
-	TableFunctionBindInput input(inputs, named_parameters, input_types, input_names, function.function_info, nullptr,
-								 function, reference);
 	vector<LogicalType> return_types;
 	vector<string> names;
-	bind_data = function.bind(context, input, return_types, names);
+	bind_data = BindSnapshot(context, function, std::move(lease), std::move(table), return_types, names);
 	return function;
 }
 

@@ -45,7 +45,7 @@ func (f *File) Live() int64 { return f.Rows - f.Deleted }
 type Manifest struct {
 	Version   int64 // N of v<N>.manifest.bin, from 1
 	TableUUID string
-	UpdatedMS int64        // wall clock at the commit, milliseconds since the epoch; for people
+	UpdatedMS int64        // wall clock at the commit, milliseconds since the epoch; never before the version before
 	Schema    *base.Schema // nil when Dropped
 	Dropped   bool
 	Files     []*File // newest first within a level, levels ascending

@@ -219,6 +219,11 @@ func (s *FSStore) Versions() ([]int64, error) {
 func (s *FSStore) Pin(m *Manifest) (io.Closer, error) {
 	name := s.path(m.Version)
 	lock, err := s.fs.LockShared(name)
+	if base.CodeOf(err) == base.CodeUnsupported {
+		if _, e := s.fs.Stat(name); e != nil {
+			return nil, e
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,9 @@ class MerutableCatalog : public Catalog {
 
 	void Initialize(bool load_builtin) override;
 	string GetCatalogType() override;
+	bool SupportsTimeTravel() const override {
+		return true;
+	}
 	optional_idx GetCatalogVersion(ClientContext &context) override;
 	string GetDBPath() override;
 	bool InMemory() override;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "common/snapshot.hpp"
 #include "common/table_schema.hpp"
 #include "duckdb/catalog/catalog_entry/table_catalog_entry.hpp"
 #include "duckdb/common/shared_ptr.hpp"
@@ -10,12 +11,20 @@ namespace duckdb {
 
 class MerutableTableEntry : public TableCatalogEntry, public enable_shared_from_this<MerutableTableEntry> {
   public:
-	MerutableTableEntry(Catalog &catalog, SchemaCatalogEntry &schema, CreateTableInfo &info, MeruTable table);
-	static shared_ptr<MerutableTableEntry> Create(Catalog &catalog, SchemaCatalogEntry &schema, const MeruTable &table);
+	MerutableTableEntry(Catalog &catalog, SchemaCatalogEntry &schema, CreateTableInfo &info, MeruTable table,
+						shared_ptr<MeruSnapshotLease> historic);
+	static shared_ptr<MerutableTableEntry> Create(Catalog &catalog, SchemaCatalogEntry &schema, const MeruTable &table,
+												  shared_ptr<MeruSnapshotLease> historic = nullptr);
 
 	const MeruTable &Table() const {
 		return table;
 	}
+	//! The snapshot of an older state, NULL where this is the table of today.
+	const shared_ptr<MeruSnapshotLease> &Historic() const {
+		return historic;
+	}
+	//! Throws where this is an older state.
+	void RequireCurrent() const;
 
 	unique_ptr<BaseStatistics> GetStatistics(ClientContext &context, column_t column_id) override;
 	TableFunction GetScanFunction(ClientContext &context, unique_ptr<FunctionData> &bind_data) override;
@@ -28,6 +37,7 @@ class MerutableTableEntry : public TableCatalogEntry, public enable_shared_from_
 
   private:
 	MeruTable table;
+	shared_ptr<MeruSnapshotLease> historic;
 };
 
 } // namespace duckdb

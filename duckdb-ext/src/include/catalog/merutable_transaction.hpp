@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "catalog/historic_tables.hpp"
 #include "catalog/merutable_catalog.hpp"
 #include "duckdb/common/enums/on_create_conflict.hpp"
 #include "duckdb/transaction/transaction.hpp"
@@ -42,6 +43,11 @@ class MerutableTransaction : public Transaction {
 	//! Drops the table at once. False: there was none.
 	bool DropTable();
 
+	//! The older states of tables that the transaction reads.
+	HistoricTables &Historic() {
+		return historic;
+	}
+
 	void Commit();
 	void Rollback() noexcept;
 
@@ -59,6 +65,7 @@ class MerutableTransaction : public Transaction {
 	//! What was given out: DuckDB keeps plain references to entries.
 	vector<shared_ptr<MerutableTableEntry>> entries;
 	shared_ptr<MeruWriteBatch> write;
+	HistoricTables historic;
 	//! To be dropped again unless the transaction commits.
 	bool created_table = false;
 };

@@ -2,7 +2,8 @@
 
 #pragma once
 
-#include "common/snapshot.hpp"
+#include "common/table_version.hpp"
+#include "duckdb/common/optional_ptr.hpp"
 #include "duckdb/main/client_context_state.hpp"
 
 namespace duckdb {
@@ -11,6 +12,9 @@ class StatementSnapshots : public ClientContextState {
   public:
 	//! The lease for a path, acquired at its first use in this statement. Throws where there is no table.
 	static shared_ptr<MeruSnapshotLease> Get(ClientContext &context, const string &path);
+	//! The same for an older state of the table.
+	static shared_ptr<MeruSnapshotLease> Get(ClientContext &context, const string &path,
+											 optional_ptr<const MeruTableVersion> version);
 
 	void QueryEnd() override;
 	void TransactionCommit(MetaTransaction &transaction, ClientContext &context) override;
