@@ -278,6 +278,19 @@ uintptr_t meru_table_schema_key_column(const MeruTableSchema *schema, uintptr_t 
 	return capi_forked ? UINTPTR_MAX : merugo_table_schema_key_column(HANDLE(schema), key_position);
 }
 
+int meru_table_schema_add_check(MeruTableSchema *schema, const char *sql, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_add_check(HANDLE(schema), (char *)sql, OUT(err));
+}
+
+uintptr_t meru_table_schema_check_count(const MeruTableSchema *schema) {
+	return capi_forked ? 0 : merugo_table_schema_check_count(HANDLE(schema));
+}
+
+const char *meru_table_schema_check(const MeruTableSchema *schema, uintptr_t index) {
+	return capi_forked ? NULL : (const char *)merugo_table_schema_check(HANDLE(schema), index);
+}
+
 void meru_table_schema_free(MeruTableSchema *schema) {
 	if (schema && !capi_forked) {
 		merugo_table_schema_free(HANDLE(schema));

@@ -19,7 +19,9 @@ type tableSchema struct {
 	s     *engine.Schema // not shared with the engine
 	texts *object
 	name  *C.char
-	infos []C.MeruColumnInfo // without key_position and nullable, which change
+	// checks are the texts of the CHECK constraints.
+	checks []*C.char
+	infos  []C.MeruColumnInfo // without key_position and nullable, which change
 }
 
 // newTableSchema makes the object of a schema that the caller gives away.
@@ -33,6 +35,11 @@ func newTableSchema(s *engine.Schema) (*tableSchema, error) {
 	for i := range s.Columns {
 		if err == nil {
 			err = t.addInfo(&s.Columns[i])
+		}
+	}
+	for _, c := range s.Checks {
+		if err == nil {
+			err = t.addCheck(c)
 		}
 	}
 	if err != nil {
@@ -68,6 +75,15 @@ func (t *tableSchema) addInfo(c *engine.Column) (err error) {
 	info.labels, info.label_count = unsafe.SliceData(labels), C.uintptr_t(len(labels))
 	t.infos = append(t.infos, info)
 	return nil
+}
+
+// addCheck copies the text of a CHECK constraint to C memory.
+func (t *tableSchema) addCheck(sql string) error {
+	text, err := t.texts.text(sql)
+	if err == nil {
+		t.checks = append(t.checks, text)
+	}
+	return err
 }
 
 // copyOf returns a schema that the engine may keep.
@@ -200,6 +216,43 @@ func merugo_table_schema_add_key(h C.uintptr_t, column C.uintptr_t, cerr *C.uint
 		t.s.Columns[i].Nullable = false
 		return nil
 	})
+}
+
+//export merugo_table_schema_add_check
+func merugo_table_schema_add_check(h C.uintptr_t, csql *C.char, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		t, err := lookup[tableSchema](h, "schema")
+		if err != nil {
+			return err
+		}
+		sql, err := goText(csql, "sql", maxSQLText)
+		if err != nil {
+			return err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err := t.addCheck(sql); err != nil {
+			return err
+		}
+		t.s.Checks = append(t.s.Checks, sql)
+		return nil
+	})
+}
+
+//export merugo_table_schema_check_count
+func merugo_table_schema_check_count(h C.uintptr_t) (n C.uintptr_t) {
+	readSchema(h, func(t *tableSchema) { n = C.uintptr_t(len(t.checks)) })
+	return n
+}
+
+//export merugo_table_schema_check
+func merugo_table_schema_check(h C.uintptr_t, i C.uintptr_t) (text C.uintptr_t) {
+	readSchema(h, func(t *tableSchema) {
+		if uint64(i) < uint64(len(t.checks)) {
+			text = C.uintptr_t(uintptr(unsafe.Pointer(t.checks[i])))
+		}
+	})
+	return text
 }
 
 // readSchema runs fn on a schema, and not at all for a handle that is none.

@@ -37,7 +37,7 @@ extern "C" {
 /* The ABI of this header. meru_abi_version() returns the library's; the major number changes when a client must be
  * compiled anew. */
 #define MERU_ABI_MAJOR 1
-#define MERU_ABI_MINOR 2
+#define MERU_ABI_MINOR 3
 
 struct ArrowSchema;
 struct ArrowArray;
@@ -391,6 +391,12 @@ MERU_API int meru_table_schema_column(const MeruTableSchema *schema, uintptr_t c
 MERU_API uintptr_t meru_table_schema_key_count(const MeruTableSchema *schema);
 /* The index of the column that is part key_position of the key. UINTPTR_MAX when out of range. */
 MERU_API uintptr_t meru_table_schema_key_column(const MeruTableSchema *schema, uintptr_t key_position);
+/* Adds a CHECK constraint: its condition as SQL text. The engine keeps it with the table; hosts that know SQL enforce
+ * it for what they write, the C interface does not. */
+MERU_API int meru_table_schema_add_check(MeruTableSchema *schema, const char *sql, char **err);
+MERU_API uintptr_t meru_table_schema_check_count(const MeruTableSchema *schema);
+/* The condition of a CHECK constraint, in declared order; belongs to the schema. NULL when out of range. */
+MERU_API const char *meru_table_schema_check(const MeruTableSchema *schema, uintptr_t index);
 MERU_API void meru_table_schema_free(MeruTableSchema *schema);
 
 /* Creates the table of a database that has none (ErrAlreadyExists else). Durable when the call returns. */

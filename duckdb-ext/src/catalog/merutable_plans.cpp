@@ -50,7 +50,7 @@ PhysicalOperator &MerutableCatalog::PlanInsert(ClientContext &context, PhysicalP
 		plan = planner.ResolveDefaultsProjection(op, *plan);
 	}
 	auto &table = op.table.Cast<MerutableTableEntry>().Table();
-	auto &result = planner.Make<MerutableInsert>(op.types, *this, table, op.estimated_cardinality);
+	auto &result = planner.Make<MerutableInsert>(context, op.types, *this, table, op.estimated_cardinality);
 	auto &insert = result.Cast<MerutableInsert>();
 	insert.return_rows = op.return_chunk;
 	insert.keep_order = op.return_chunk || PhysicalPlanGenerator::PreserveInsertionOrder(context, *plan);
@@ -67,9 +67,9 @@ PhysicalOperator &MerutableCatalog::PlanDelete(ClientContext &, PhysicalPlanGene
 	return result;
 }
 
-PhysicalOperator &MerutableCatalog::PlanUpdate(ClientContext &, PhysicalPlanGenerator &planner, LogicalUpdate &op,
-											   PhysicalOperator &plan) {
-	auto &result = planner.Make<MerutableUpdate>(op, *this, op.table.Cast<MerutableTableEntry>().Table());
+PhysicalOperator &MerutableCatalog::PlanUpdate(ClientContext &context, PhysicalPlanGenerator &planner,
+											   LogicalUpdate &op, PhysicalOperator &plan) {
+	auto &result = planner.Make<MerutableUpdate>(context, op, *this, op.table.Cast<MerutableTableEntry>().Table());
 	result.children.push_back(plan);
 	return result;
 }

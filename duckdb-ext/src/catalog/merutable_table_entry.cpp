@@ -4,6 +4,7 @@
 #include "duckdb/common/exception.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
+#include "duckdb/parser/constraints/check_constraint.hpp"
 #include "duckdb/parser/constraints/not_null_constraint.hpp"
 #include "duckdb/parser/constraints/unique_constraint.hpp"
 #include "duckdb/parser/parsed_data/create_table_info.hpp"
@@ -17,6 +18,19 @@
 #include "scan/merutable_scan.hpp"
 
 namespace duckdb {
+
+namespace {
+
+//! What the engine keeps as text. what: names it in the error.
+unique_ptr<ParsedExpression> ParseStored(const string &what, const string &text) {
+	auto expressions = Parser::ParseExpressionList(text);
+	if (expressions.size() != 1) {
+		throw InvalidInputException("%s is no expression: %s", what, text);
+	}
+	return std::move(expressions[0]);
+}
+
+} // namespace
 
 MerutableTableEntry::MerutableTableEntry(Catalog &catalog, SchemaCatalogEntry &schema, CreateTableInfo &info,
 										 MeruTable table, shared_ptr<MeruSnapshotLease> historic)
@@ -37,12 +51,8 @@ shared_ptr<MerutableTableEntry> MerutableTableEntry::Create(Catalog &catalog, Sc
 		auto &column = table.columns[i];
 		ColumnDefinition definition(column.name, column.type);
 		if (!column.default_sql.empty()) {
-			auto expressions = Parser::ParseExpressionList(column.default_sql);
-			if (expressions.size() != 1) {
-				throw InvalidInputException("Column \"%s\" has a DEFAULT that is no expression: %s", column.name,
-											column.default_sql);
-			}
-			definition.SetDefaultValue(std::move(expressions[0]));
+			definition.SetDefaultValue(
+				ParseStored("The DEFAULT of column \"" + column.name + "\"", column.default_sql));
 		}
 		info.columns.AddColumn(std::move(definition));
 		if (!column.nullable || table.IsKey(i)) {
@@ -54,6 +64,10 @@ shared_ptr<MerutableTableEntry> MerutableTableEntry::Create(Catalog &catalog, Sc
 		key_names.push_back(table.columns[index].name);
 	}
 	info.constraints.push_back(make_uniq<UniqueConstraint>(std::move(key_names), true));
+	for (auto &check : table.checks) {
+		info.constraints.push_back(
+			make_uniq<CheckConstraint>(ParseStored("A CHECK constraint of table \"" + table.name + "\"", check)));
+	}
 	return make_shared_ptr<MerutableTableEntry>(catalog, schema, info, table, std::move(historic));
 }
 

@@ -2,6 +2,7 @@
 
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/string_util.hpp"
+#include "duckdb/parser/constraints/check_constraint.hpp"
 #include "duckdb/parser/constraints/not_null_constraint.hpp"
 #include "duckdb/parser/constraints/unique_constraint.hpp"
 #include "duckdb/parser/expression/columnref_expression.hpp"
@@ -12,6 +13,13 @@
 namespace duckdb {
 
 namespace {
+
+//! An expression as text that can be parsed again; empty where it cannot.
+string ExpressionText(const ParsedExpression &expression) {
+	auto text = expression.ToString();
+	auto valid = text.find('\0') == string::npos && Parser::ParseExpressionList(text).size() == 1;
+	return valid ? text : string();
+}
 
 void SetKey(MeruTable &table, const CreateTableInfo &info, const UniqueConstraint &constraint) {
 	if (!constraint.IsPrimaryKey()) {
@@ -27,6 +35,14 @@ void SetKey(MeruTable &table, const CreateTableInfo &info, const UniqueConstrain
 	}
 }
 
+void AddCheck(MeruTable &table, const CheckConstraint &constraint) {
+	auto text = ExpressionText(*constraint.expression);
+	if (text.empty()) {
+		throw BinderException("Table \"%s\": %s cannot be stored", table.name, constraint.ToString());
+	}
+	table.checks.push_back(std::move(text));
+}
+
 void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constraint &constraint) {
 	auto refuse = [&](const char *kind) {
 		throw BinderException("Table \"%s\": %s constraints are not supported in merutable tables", table.name, kind);
@@ -39,7 +55,7 @@ void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constr
 		SetKey(table, info, constraint.Cast<UniqueConstraint>());
 		return;
 	case ConstraintType::CHECK:
-		refuse("CHECK");
+		AddCheck(table, constraint.Cast<CheckConstraint>());
 		return;
 	case ConstraintType::FOREIGN_KEY:
 		refuse("FOREIGN KEY");
@@ -51,9 +67,10 @@ void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constr
 
 //! The DEFAULT as text that can be parsed again.
 string DefaultText(const ColumnDefinition &definition) {
-	auto text = definition.DefaultValue().ToString();
-	if (Parser::ParseExpressionList(text).size() != 1) {
-		throw BinderException("Column \"%s\": the DEFAULT %s cannot be stored", definition.Name(), text);
+	auto text = ExpressionText(definition.DefaultValue());
+	if (text.empty()) {
+		throw BinderException("Column \"%s\": the DEFAULT %s cannot be stored", definition.Name(),
+							  definition.DefaultValue().ToString());
 	}
 	return text;
 }

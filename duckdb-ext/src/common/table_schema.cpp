@@ -31,6 +31,10 @@ MeruTable MeruTable::FromEngine(const MeruTableSchema &schema) {
 	for (idx_t i = 0; i < key_count; i++) {
 		result.key.push_back(meru_table_schema_key_column(&schema, i));
 	}
+	auto check_count = meru_table_schema_check_count(&schema);
+	for (idx_t i = 0; i < check_count; i++) {
+		result.checks.emplace_back(meru_table_schema_check(&schema, i));
+	}
 	return result;
 }
 
@@ -62,11 +66,14 @@ MeruSchemaHandle MeruTable::ToEngine() const {
 	for (auto index : key) {
 		MeruCall([&](char **err) { return meru_table_schema_add_key(result.Get(), index, err); });
 	}
+	for (auto &check : checks) {
+		MeruCall([&](char **err) { return meru_table_schema_add_check(result.Get(), check.c_str(), err); });
+	}
 	return result;
 }
 
 bool MeruTable::Equals(const MeruTable &other) const {
-	if (name != other.name || key != other.key || columns.size() != other.columns.size()) {
+	if (name != other.name || key != other.key || checks != other.checks || columns.size() != other.columns.size()) {
 		return false;
 	}
 	for (idx_t i = 0; i < columns.size(); i++) {

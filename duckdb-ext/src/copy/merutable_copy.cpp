@@ -32,7 +32,7 @@ class LogicalMerutableCopy : public LogicalExtensionOperator {
 		for (auto &expression : expressions) {
 			places.push_back(expression->Cast<BoundReferenceExpression>().index);
 		}
-		auto &result = planner.Make<MerutablePhysicalCopy>(target, std::move(places), estimated_cardinality);
+		auto &result = planner.Make<MerutablePhysicalCopy>(context, target, std::move(places), estimated_cardinality);
 		auto &copy = result.Cast<MerutablePhysicalCopy>();
 		copy.keep_order = PhysicalPlanGenerator::PreserveInsertionOrder(context, child);
 		copy.use_batches = copy.keep_order && PhysicalPlanGenerator::UseBatchIndex(context, child);

@@ -12,7 +12,8 @@ namespace duckdb {
 namespace {
 
 bool SameTable(const MeruTable &a, const MeruTable &b) {
-	return a.name == b.name && a.key == b.key && a.Names() == b.Names() && a.Types() == b.Types();
+	return a.name == b.name && a.key == b.key && a.Names() == b.Names() && a.Types() == b.Types() &&
+		   a.checks == b.checks;
 }
 
 //! The commit, which sorts and writes what is large, runs beside DuckDB's threads: the one that waits for a task to end
@@ -60,10 +61,10 @@ class CopyGlobalState : public MeruWriteGlobalState {
 
 } // namespace
 
-MerutablePhysicalCopy::MerutablePhysicalCopy(PhysicalPlan &plan, CopyTarget target_p, vector<idx_t> places,
-											 idx_t estimated_cardinality)
+MerutablePhysicalCopy::MerutablePhysicalCopy(PhysicalPlan &plan, ClientContext &context, CopyTarget target_p,
+											 vector<idx_t> places, idx_t estimated_cardinality)
 	: MeruWriteOperator(plan, {LogicalType::BIGINT}, target_p.table, {}, estimated_cardinality),
-	  target(std::move(target_p)), places(std::move(places)) {
+	  target(std::move(target_p)), checks(context, table), places(std::move(places)) {
 	columns.resize(table.columns.size());
 	std::iota(columns.begin(), columns.end(), 0);
 }
@@ -104,6 +105,7 @@ DataChunk &MerutablePhysicalCopy::Prepare(ExecutionContext &context, MeruWriteGl
 	rows.Reset();
 	rows.ReferenceColumns(input, places);
 	rows.SetCardinality(input.size());
+	checks.Verify(context.client, rows);
 	return rows;
 }
 

@@ -40,10 +40,10 @@ class UpdateLocalState : public MeruWriteLocalState {
 
 } // namespace
 
-MerutableUpdate::MerutableUpdate(PhysicalPlan &plan, LogicalUpdate &op, MerutableCatalog &catalog,
-								 const MeruTable &table_p)
+MerutableUpdate::MerutableUpdate(PhysicalPlan &plan, ClientContext &context, LogicalUpdate &op,
+								 MerutableCatalog &catalog, const MeruTable &table_p)
 	: MeruWriteOperator(plan, op.types, table_p, {}, op.estimated_cardinality), catalog(catalog),
-	  may_repeat(CanRepeatRows(*op.children[0])), moves_rows(op.update_is_del_and_insert) {
+	  checks(context, table), may_repeat(CanRepeatRows(*op.children[0])), moves_rows(op.update_is_del_and_insert) {
 	return_rows = op.return_chunk;
 	// A row that comes once is written once.
 	keep_order = may_repeat || return_rows || moves_rows;
@@ -86,14 +86,15 @@ unique_ptr<MeruWriteGlobalState> MerutableUpdate::Begin(ClientContext &context) 
 	return std::move(result);
 }
 
-DataChunk &MerutableUpdate::Prepare(ExecutionContext &, MeruWriteGlobalState &gstate_p, MeruWriteLocalState &lstate_p,
-									DataChunk &input) const {
+DataChunk &MerutableUpdate::Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate_p,
+									MeruWriteLocalState &lstate_p, DataChunk &input) const {
 	auto &gstate = gstate_p.Cast<UpdateGlobalState>();
 	auto &lstate = lstate_p.Cast<UpdateLocalState>();
 	auto &rows = lstate.prepared;
 	rows.Reset();
 	lstate.executor.Execute(input, rows);
 	rows.SetCardinality(input.size());
+	checks.Verify(context.client, rows);
 	if (!gstate.old_keys) {
 		return rows;
 	}

@@ -32,6 +32,9 @@ type Schema struct {
 	SchemaID   int32
 	// LastColumnID is the largest field id ever given out.
 	LastColumnID int32
+	// Checks are the conditions of CHECK constraints as SQL expression texts, in declared order. The engine keeps them; SQL
+	// hosts enforce them.
+	Checks []string
 }
 
 // AssignFieldIDs gives ids to columns that have none.
@@ -77,7 +80,22 @@ func (s *Schema) Validate() error {
 		}
 		ids[c.FieldID] = struct{}{}
 	}
+	if err := s.validateChecks(); err != nil {
+		return err
+	}
 	return s.validateKey()
+}
+
+func (s *Schema) validateChecks() error {
+	if len(s.Checks) > MaxColumns {
+		return Errorf(CodeInvalidArgument, "table %q has %d CHECK constraints: %d are allowed", s.TableName, len(s.Checks), MaxColumns)
+	}
+	for i, c := range s.Checks {
+		if c == "" || !utf8.ValidString(c) || strings.IndexByte(c, 0) >= 0 {
+			return Errorf(CodeInvalidArgument, "CHECK constraint %d of table %q is no SQL text", i+1, s.TableName)
+		}
+	}
+	return nil
 }
 
 func (s *Schema) validateKey() error {
@@ -198,6 +216,7 @@ func (s *Schema) Clone() *Schema {
 		c.Columns[i].Type.Labels = append([]string(nil), s.Columns[i].Type.Labels...)
 	}
 	c.PrimaryKey = append([]int(nil), s.PrimaryKey...)
+	c.Checks = append([]string(nil), s.Checks...)
 	return &c
 }
 
@@ -228,11 +247,12 @@ type jsonSchema struct {
 	PrimaryKey   []int        `json:"primary_key"`
 	SchemaID     int32        `json:"schema_id"`
 	LastColumnID int32        `json:"last_column_id"`
+	Checks       []string     `json:"checks,omitempty"`
 }
 
 // MarshalJSON renders the stored form (FORMAT.md, "Schema JSON").
 func (s *Schema) MarshalJSON() ([]byte, error) {
-	js := jsonSchema{TableName: s.TableName, PrimaryKey: s.PrimaryKey, SchemaID: s.SchemaID, LastColumnID: s.LastColumnID}
+	js := jsonSchema{TableName: s.TableName, PrimaryKey: s.PrimaryKey, SchemaID: s.SchemaID, LastColumnID: s.LastColumnID, Checks: s.Checks}
 	for _, c := range s.Columns {
 		js.Columns = append(js.Columns, jsonColumn{
 			Name: c.Name, ColType: storedColType(c.Type), Nullable: c.Nullable, FieldID: c.FieldID,
@@ -252,7 +272,7 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &js); err != nil {
 		return Wrapf(CodeCorruption, err, "schema JSON")
 	}
-	*s = Schema{TableName: js.TableName, PrimaryKey: js.PrimaryKey, SchemaID: js.SchemaID, LastColumnID: js.LastColumnID}
+	*s = Schema{TableName: js.TableName, PrimaryKey: js.PrimaryKey, SchemaID: js.SchemaID, LastColumnID: js.LastColumnID, Checks: js.Checks}
 	for _, c := range js.Columns {
 		t, err := typeOfStored(c)
 		if err != nil {

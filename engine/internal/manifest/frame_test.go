@@ -12,7 +12,7 @@ func sample() *Manifest {
 	return &Manifest{
 		Version: 7, TableUUID: "u", UpdatedMS: 5, MinLog: 3, FlushedSeq: 99, Properties: map[string]string{PropJob: "flush"},
 		Schema: &base.Schema{
-			TableName: "t", PrimaryKey: []int{1, 0}, LastColumnID: 4, SchemaID: 2,
+			TableName: "t", PrimaryKey: []int{1, 0}, LastColumnID: 4, SchemaID: 2, Checks: []string{"(e <> 'q')"},
 			Columns: []base.Column{
 				{Name: "a", Type: base.Type{Kind: base.KindVarchar}, FieldID: 1},
 				{Name: "b", Type: base.Type{Kind: base.KindDecimal, Precision: 30, Scale: 4}, FieldID: 4},

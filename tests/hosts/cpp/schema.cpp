@@ -152,6 +152,14 @@ void Builder() {
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "info", meru_table_schema_column(s, 0, nullptr, &err));
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "column_index", meru_table_schema_add_key(s, 3, &err));
 	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "\"a\"", meru_table_schema_add_key(s, 0, &err));
+	CHECK(meru_table_schema_check_count(s) == 0 && !meru_table_schema_check(s, 0), "checks of none");
+	OK(meru_table_schema_add_check(s, "(a > 0)", &err));
+	OK(meru_table_schema_add_check(s, "(d < 1)", &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "sql", meru_table_schema_add_check(s, nullptr, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "UTF-8", meru_table_schema_add_check(s, "\xff", &err));
+	CHECK(meru_table_schema_check_count(s) == 2 && std::string(meru_table_schema_check(s, 1)) == "(d < 1)", "checks");
+	CHECK(!meru_table_schema_check(s, 2), "check out of range");
+	OK(meru_table_schema_validate(s, &err));
 	auto refuse = [&](const char *about, MeruColumnInfo i) {
 		EXPECT_ABOUT(MeruStatus_ErrInvalidArg, about, meru_table_schema_add_column(s, &i, &err));
 	};

@@ -45,6 +45,8 @@ struct MeruTable {
 	vector<MeruColumn> columns;
 	//! Columns of the primary key, in key order.
 	vector<idx_t> key;
+	//! The conditions of CHECK constraints as SQL text, in declared order.
+	vector<string> checks;
 
 	static MeruTable FromEngine(const MeruTableSchema &schema);
 	//! Throws where a column has a type that cannot be stored, naming both.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "copy/copy_target.hpp"
+#include "dml/row_checks.hpp"
 #include "dml/write_operator.hpp"
 
 namespace duckdb {
@@ -9,7 +10,8 @@ namespace duckdb {
 class MerutablePhysicalCopy : public MeruWriteOperator {
   public:
 	//! places: where the chunks from below have the table's columns.
-	MerutablePhysicalCopy(PhysicalPlan &plan, CopyTarget target, vector<idx_t> places, idx_t estimated_cardinality);
+	MerutablePhysicalCopy(PhysicalPlan &plan, ClientContext &context, CopyTarget target, vector<idx_t> places,
+						  idx_t estimated_cardinality);
 
 	string GetName() const override;
 	InsertionOrderPreservingMap<string> ParamsToString() const override;
@@ -23,6 +25,7 @@ class MerutablePhysicalCopy : public MeruWriteOperator {
 
   private:
 	CopyTarget target;
+	RowChecks checks;
 	vector<idx_t> places;
 };
 

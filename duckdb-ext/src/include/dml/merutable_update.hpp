@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dml/row_checks.hpp"
 #include "dml/write_operator.hpp"
 #include "duckdb/planner/expression.hpp"
 
@@ -14,7 +15,8 @@ class MerutableUpdate : public MeruWriteOperator {
   public:
 	//! The plan below yields a value for each column of the table, a reference to which is in the operator's
 	//! expressions, or a DEFAULT there; and last the key of the old row.
-	MerutableUpdate(PhysicalPlan &plan, LogicalUpdate &op, MerutableCatalog &catalog, const MeruTable &table);
+	MerutableUpdate(PhysicalPlan &plan, ClientContext &context, LogicalUpdate &op, MerutableCatalog &catalog,
+					const MeruTable &table);
 
 	string GetName() const override;
 	unique_ptr<LocalSinkState> GetLocalSinkState(ExecutionContext &context) const override;
@@ -34,6 +36,7 @@ class MerutableUpdate : public MeruWriteOperator {
 	void CheckNewKeys(ClientContext &context, UpdateGlobalState &gstate) const;
 
 	MerutableCatalog &catalog;
+	RowChecks checks;
 	//! One for each column of the table, over the chunks from below.
 	vector<unique_ptr<Expression>> values;
 	//! Whether a row can come more than once; the first one counts.
