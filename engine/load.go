@@ -225,7 +225,7 @@ func (l *load) commitAlone() (base.Seq, error) {
 		return 0, err
 	}
 	if c.table != l.expectedTable() {
-		return 0, base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced during the load", c.dir)
+		return 0, base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered during the load", c.dir)
 	}
 	if err := c.retireActive(); err != nil {
 		return 0, err

@@ -251,7 +251,7 @@ func (c *core) makeRoom(b *batch) error {
 			return err
 		}
 		if c.table == nil || b.table != c.table {
-			return base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced while rows for it were on their way", c.dir)
+			return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered while rows for it were on their way", c.dir)
 		}
 		if c.active != nil && c.active.mt.Capacity()-c.active.mt.Bytes() >= n {
 			return nil

@@ -21,6 +21,8 @@ type Column struct {
 	// InitialDefault is what rows have that were written before the column was added, WriteDefault what a row API
 	// writes for an absent column: one value in storage form (package row), nil for none.
 	InitialDefault, WriteDefault []byte
+	// Comment is for people.
+	Comment string
 }
 
 // Schema is a table's: names, types, nullability, defaults, stable field ids and the primary key in declared order.
@@ -35,6 +37,8 @@ type Schema struct {
 	// Checks are the conditions of CHECK constraints as SQL expression texts, in declared order. The engine keeps them; SQL
 	// hosts enforce them.
 	Checks []string
+	// Comment is for people.
+	Comment string
 }
 
 // AssignFieldIDs gives ids to columns that have none.
@@ -208,6 +212,13 @@ func (s *Schema) SameRows(o *Schema) bool {
 	})
 }
 
+// Equal reports whether both schemas are stored the same.
+func (s *Schema) Equal(o *Schema) bool {
+	a, errA := json.Marshal(s)
+	b, errB := json.Marshal(o)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
 // Clone returns a deep copy.
 func (s *Schema) Clone() *Schema {
 	c := *s
@@ -231,6 +242,7 @@ type jsonColumn struct {
 	InitialDefault []byte           `json:"initial_default"`
 	WriteDefault   []byte           `json:"write_default"`
 	DefaultSQL     string           `json:"default_sql,omitempty"`
+	Comment        string           `json:"comment,omitempty"`
 }
 
 type jsonLogicalType struct {
@@ -248,15 +260,20 @@ type jsonSchema struct {
 	SchemaID     int32        `json:"schema_id"`
 	LastColumnID int32        `json:"last_column_id"`
 	Checks       []string     `json:"checks,omitempty"`
+	Comment      string       `json:"comment,omitempty"`
 }
 
 // MarshalJSON renders the stored form (FORMAT.md, "Schema JSON").
 func (s *Schema) MarshalJSON() ([]byte, error) {
-	js := jsonSchema{TableName: s.TableName, PrimaryKey: s.PrimaryKey, SchemaID: s.SchemaID, LastColumnID: s.LastColumnID, Checks: s.Checks}
+	js := jsonSchema{
+		TableName: s.TableName, PrimaryKey: s.PrimaryKey, SchemaID: s.SchemaID, LastColumnID: s.LastColumnID, Comment: s.Comment,
+		Checks: s.Checks,
+	}
 	for _, c := range s.Columns {
 		js.Columns = append(js.Columns, jsonColumn{
 			Name: c.Name, ColType: storedColType(c.Type), Nullable: c.Nullable, FieldID: c.FieldID,
 			InitialDefault: c.InitialDefault, WriteDefault: c.WriteDefault, DefaultSQL: c.DefaultSQL,
+			Comment: c.Comment,
 			LogicalType: &jsonLogicalType{
 				Kind: c.Type.Kind.String(), Precision: c.Type.Precision, Scale: c.Type.Scale, Width: c.Type.Width,
 				Labels: c.Type.Labels,
@@ -272,7 +289,10 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &js); err != nil {
 		return Wrapf(CodeCorruption, err, "schema JSON")
 	}
-	*s = Schema{TableName: js.TableName, PrimaryKey: js.PrimaryKey, SchemaID: js.SchemaID, LastColumnID: js.LastColumnID, Checks: js.Checks}
+	*s = Schema{
+		TableName: js.TableName, PrimaryKey: js.PrimaryKey, SchemaID: js.SchemaID, LastColumnID: js.LastColumnID, Comment: js.Comment,
+		Checks: js.Checks,
+	}
 	for _, c := range js.Columns {
 		t, err := typeOfStored(c)
 		if err != nil {
@@ -280,7 +300,7 @@ func (s *Schema) UnmarshalJSON(data []byte) error {
 		}
 		s.Columns = append(s.Columns, Column{
 			Name: c.Name, Type: t, Nullable: c.Nullable, FieldID: c.FieldID, DefaultSQL: c.DefaultSQL,
-			InitialDefault: c.InitialDefault, WriteDefault: c.WriteDefault,
+			InitialDefault: c.InitialDefault, WriteDefault: c.WriteDefault, Comment: c.Comment,
 		})
 	}
 	return s.Validate()

@@ -15,11 +15,11 @@ const (
 )
 
 // cacheKey names what is cached of a file: open files have numbers of their own, so that no entry is ever stale. It has
-// nothing of the schema but the type that a page was widened to, so that readers of several schemas share the rest.
+// nothing of the schema but the type of a page's values, so that readers of several schemas share the rest.
 type cacheKey struct {
 	reader uint64
 	kind   uint8
-	as     castType // of a page
+	as     pageType // of a page
 	column uint32   // of the file
 	at     uint64   // the first row, or the number of the row group
 }

@@ -76,11 +76,12 @@ type fileColumn struct {
 	// where the type is the same.
 	stored *fileColumn
 	widen  row.Widen
-	as     castType
+	as     pageType
 }
 
-// castType tells the pages of widened columns from each other in the cache; zero for those that were not widened.
-type castType struct {
+// pageType tells the pages of a column in the cache from each other that readers of several schemas decode to values of
+// several types.
+type pageType struct {
 	kind             base.Kind
 	precision, scale uint8
 }
@@ -134,6 +135,12 @@ func (r *Reader) WithSchema(schema *base.Schema) (*Reader, error) {
 		return nil, err
 	}
 	return other, nil
+}
+
+// MayHoldNull reports whether rows of the file may be NULL in a column, deleted ones included.
+func (r *Reader) MayHoldNull(column int) bool {
+	c := &r.columns[column]
+	return c.optional || c.ordinal < 0 && c.absent == nil
 }
 
 // Schema returns the schema of the rows.
@@ -192,7 +199,7 @@ func (r *Reader) mapColumns(meta *metadata.FileMetaData) error {
 // mapColumn makes the column that is there as one of the file's columns.
 func (r *Reader) mapColumn(t *colType, ordinal int, meta *metadata.FileMetaData) (fileColumn, error) {
 	d := meta.Schema.Column(ordinal)
-	c := fileColumn{colType: t, ordinal: ordinal, optional: isOptional(d)}
+	c := fileColumn{colType: t, ordinal: ordinal, optional: isOptional(d), as: pageType{t.typ.Kind, t.typ.Precision, t.typ.Scale}}
 	mismatch := t.matches(d)
 	if mismatch == nil {
 		return c, nil
@@ -215,7 +222,6 @@ func (r *Reader) mapColumn(t *colType, ordinal int, meta *metadata.FileMetaData)
 		return c, err
 	}
 	c.widen = row.NewWiden(c.stored.typ, t.typ)
-	c.as = castType{t.typ.Kind, t.typ.Precision, t.typ.Scale}
 	return c, nil
 }
 
