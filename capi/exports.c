@@ -297,6 +297,21 @@ void meru_table_schema_free(MeruTableSchema *schema) {
 	}
 }
 
+int meru_table_schema_initial_default(const MeruTableSchema *schema, uintptr_t column_index, int *found,
+									  struct ArrowArray *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_initial_default(HANDLE(schema), column_index, found, out, OUT(err));
+}
+
+const char *meru_table_schema_comment(const MeruTableSchema *schema, uintptr_t column_index) {
+	return capi_forked ? NULL : (const char *)merugo_table_schema_comment(HANDLE(schema), column_index);
+}
+
+int meru_table_schema_set_comment(MeruTableSchema *schema, uintptr_t column_index, const char *comment, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_table_schema_set_comment(HANDLE(schema), column_index, (char *)comment, OUT(err));
+}
+
 int meru_create_table(MeruHandle *db, const MeruTableSchema *schema, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_create_table(HANDLE(db), HANDLE(schema), OUT(err));
@@ -310,6 +325,70 @@ int meru_drop_table(MeruHandle *db, char **err) {
 int meru_table_schema_get(const MeruHandle *db, MeruTableSchema **schema, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_table_schema_get(HANDLE(db), OUT(schema), OUT(err));
+}
+
+/* ---- changes of a table's schema ---- */
+
+MeruAlter *meru_alter_new(void) {
+	return capi_forked ? NULL : (MeruAlter *)merugo_alter_new();
+}
+
+void meru_alter_free(MeruAlter *alter) {
+	if (alter && !capi_forked) {
+		merugo_alter_free(HANDLE(alter));
+	}
+}
+
+int meru_alter_add_column(MeruAlter *alter, const MeruColumnDef *column, uint8_t if_not_exists, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_add_column(HANDLE(alter), (MeruColumnDef *)column, if_not_exists, OUT(err));
+}
+
+int meru_alter_add_column_arrow(MeruAlter *alter, const MeruColumnInfo *info, struct ArrowArray *initial,
+								const struct ArrowSchema *schema, uint8_t if_not_exists, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_add_column_arrow(HANDLE(alter), (MeruColumnInfo *)info, initial, (struct ArrowSchema *)schema,
+										 if_not_exists, OUT(err));
+}
+
+int meru_alter_drop_column(MeruAlter *alter, const char *name, uint8_t if_exists, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_drop_column(HANDLE(alter), (char *)name, if_exists, OUT(err));
+}
+
+int meru_alter_rename_column(MeruAlter *alter, const char *name, const char *new_name, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_rename_column(HANDLE(alter), (char *)name, (char *)new_name, OUT(err));
+}
+
+int meru_alter_rename_table(MeruAlter *alter, const char *new_name, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_rename_table(HANDLE(alter), (char *)new_name, OUT(err));
+}
+
+int meru_alter_set_default(MeruAlter *alter, const char *name, const char *default_sql, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_set_default(HANDLE(alter), (char *)name, (char *)default_sql, OUT(err));
+}
+
+int meru_alter_set_not_null(MeruAlter *alter, const char *name, uint8_t not_null, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_set_not_null(HANDLE(alter), (char *)name, not_null, OUT(err));
+}
+
+int meru_alter_set_type(MeruAlter *alter, const MeruColumnInfo *info, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_set_type(HANDLE(alter), (MeruColumnInfo *)info, OUT(err));
+}
+
+int meru_alter_set_comment(MeruAlter *alter, const char *column, const char *comment, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_set_comment(HANDLE(alter), (char *)column, (char *)comment, OUT(err));
+}
+
+int meru_alter_table(MeruHandle *db, const MeruAlter *alter, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_table(HANDLE(db), HANDLE(alter), OUT(err));
 }
 
 int meru_arrow_schema(const MeruTableSchema *schema, struct ArrowSchema *out, char **err) {

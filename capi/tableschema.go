@@ -22,6 +22,8 @@ type tableSchema struct {
 	// checks are the texts of the CHECK constraints.
 	checks []*C.char
 	infos  []C.MeruColumnInfo // without key_position and nullable, which change
+	// comments are the texts of columns, and of the table under the largest number.
+	comments map[uint64]*C.char
 }
 
 // newTableSchema makes the object of a schema that the caller gives away.
@@ -30,11 +32,17 @@ func newTableSchema(s *engine.Schema) (*tableSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tableSchema{s: s, texts: texts}
+	t := &tableSchema{s: s, texts: texts, comments: map[uint64]*C.char{}}
 	t.name, err = texts.text(s.TableName)
+	if err == nil {
+		err = t.keepComment(math.MaxUint64, s.Comment)
+	}
 	for i := range s.Columns {
 		if err == nil {
 			err = t.addInfo(&s.Columns[i])
+		}
+		if err == nil {
+			err = t.keepComment(uint64(i), s.Columns[i].Comment)
 		}
 	}
 	for _, c := range s.Checks {

@@ -12,3 +12,23 @@ func StorageValue(t Type, storage []byte) (Value, error) { return row.StorageVal
 
 // Schema returns the schema that the rows of the write must have: the table's when the write began. Do not change it.
 func (w *Write) Schema() *Schema { return w.table.schema }
+
+// InitialDefaults returns one row of what the rows have that are older than the columns of a projection.
+func InitialDefaults(s *Schema, projection []int) *Columns {
+	out := row.NewColumns(s, projection)
+	out.N = 1
+	for i, c := range projection {
+		col, value := &out.Cols[i], s.Columns[c].InitialDefault
+		if value == nil {
+			col.Nulls = []bool{true}
+			value = make([]byte, col.Type.FixedSize())
+		}
+		if col.Type.IsVariable() {
+			col.Data = append(col.Data, value...)
+			col.Offsets = append(col.Offsets, int64(len(value)))
+		} else {
+			col.Fixed = append(col.Fixed, value...)
+		}
+	}
+	return out
+}

@@ -397,6 +397,15 @@ MERU_API int meru_table_schema_add_check(MeruTableSchema *schema, const char *sq
 MERU_API uintptr_t meru_table_schema_check_count(const MeruTableSchema *schema);
 /* The condition of a CHECK constraint, in declared order; belongs to the schema. NULL when out of range. */
 MERU_API const char *meru_table_schema_check(const MeruTableSchema *schema, uintptr_t index);
+/* What rows have in a column that were written before it was added: a struct array of one row and this column, in the
+ * types of meru_arrow_schema(), with *found 1. *found 0 and out untouched where that is NULL. The caller releases *out.
+ */
+MERU_API int meru_table_schema_initial_default(const MeruTableSchema *schema, uintptr_t column_index, int *found,
+											   struct ArrowArray *out, char **err);
+/* The comment of a column, or of the table for UINTPTR_MAX; NULL for none. It belongs to the schema. */
+MERU_API const char *meru_table_schema_comment(const MeruTableSchema *schema, uintptr_t column_index);
+MERU_API int meru_table_schema_set_comment(MeruTableSchema *schema, uintptr_t column_index, const char *comment,
+										   char **err);
 MERU_API void meru_table_schema_free(MeruTableSchema *schema);
 
 /* Creates the table of a database that has none (ErrAlreadyExists else). Durable when the call returns. */
@@ -408,6 +417,46 @@ MERU_API int meru_table_schema_get(const MeruHandle *db, MeruTableSchema **schem
 /* A number that changes whenever what a new snapshot would show changes (rows, files or schema). Takes no lock. On a
  * read-only handle it changes at refresh. */
 MERU_API uint64_t meru_state_version(const MeruHandle *db);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Changing a table
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Changes of a table's schema, being put together for meru_alter_table(). Not for use from two threads at once. Names
+ * of columns are found as SQL finds them: ignoring ASCII case, where no name is exact. What the table refuses is said
+ * by meru_alter_table(). */
+typedef struct MeruAlter MeruAlter;
+MERU_API MeruAlter *meru_alter_new(void);
+MERU_API void meru_alter_free(MeruAlter *alter);
+/* Adds a column behind the others. The rows that there are read as its initial_default: NULL without one, for which it
+ * must be nullable. if_not_exists (not 0): a column of that name stays as it is, instead of ErrAlreadyExists. */
+MERU_API int meru_alter_add_column(MeruAlter *alter, const MeruColumnDef *column, uint8_t if_not_exists, char **err);
+/* The same for every type: reads of info what meru_table_schema_add_column() reads. initial is a struct array of one
+ * row and one column in the type of meru_arrow_schema() (taken, also on error), or NULL. */
+MERU_API int meru_alter_add_column_arrow(MeruAlter *alter, const MeruColumnInfo *info, struct ArrowArray *initial,
+										 const struct ArrowSchema *schema, uint8_t if_not_exists, char **err);
+/* Drops a column that is not part of the key. One that is added later under its name is another one. */
+MERU_API int meru_alter_drop_column(MeruAlter *alter, const char *name, uint8_t if_exists, char **err);
+MERU_API int meru_alter_rename_column(MeruAlter *alter, const char *name, const char *new_name, char **err);
+MERU_API int meru_alter_rename_table(MeruAlter *alter, const char *new_name, char **err);
+/* default_sql NULL: none. Rows that there are keep their values. Drops the column's write_default. */
+MERU_API int meru_alter_set_default(MeruAlter *alter, const char *name, const char *default_sql, char **err);
+/* not_null 0: the column becomes nullable, which key columns cannot be. */
+MERU_API int meru_alter_set_not_null(MeruAlter *alter, const char *name, uint8_t not_null, char **err);
+/* Makes a column's type wider, without a rewrite of the rows: reads of info the name and the type with what belongs to
+ * it. To wider integers, DECIMALs with as many digits on both sides of the point, Float to Double, timestamps and Date
+ * to TimestampUs, integers to Decimal, Float, Double and Utf8 where each value is exact, Enum to Utf8 and to more
+ * labels. */
+MERU_API int meru_alter_set_type(MeruAlter *alter, const MeruColumnInfo *info, char **err);
+/* column NULL: the table's. comment NULL: none. */
+MERU_API int meru_alter_set_comment(MeruAlter *alter, const char *column, const char *comment, char **err);
+/* Makes the changes, in the order in which they were added: all of them or, after an error, none. Files stay as they
+ * are and are read with the new schema; rows in memory go to files before. Durable when it returns. Snapshots that are
+ * held keep the old schema; writes that were begun with it fail with ErrConflict. ErrNotFound: there is no such column;
+ * ErrAlreadyExists: the name is taken; ErrSchemaMismatch: rows do not fit (NULLs, dates out of range);
+ * ErrUnsupported: it would take a rewrite, and what would not; ErrInvalidArg: it cannot be, such as to drop a part of
+ * the key. */
+MERU_API int meru_alter_table(MeruHandle *db, const MeruAlter *alter, char **err);
 
 /* ------------------------------------------------------------------------------------------------------------------
  * Writing in bulk

@@ -124,6 +124,7 @@ int InChild(const std::function<int()> &fn);
 
 void TypeCases();
 void SchemaCases();
+void AlterCases();
 void MaintenanceCases();
 void WriteCases();
 void SnapshotCases();

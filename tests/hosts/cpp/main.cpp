@@ -9,6 +9,7 @@ int main(int argc, char **argv) {
 	check_host = getenv("CHECK_HOST") ? getenv("CHECK_HOST") : "cpp";
 	test_dir = argv[1];
 	SchemaCases();
+	AlterCases();
 	TypeCases();
 	WriteCases();
 	SnapshotCases();
