@@ -28,7 +28,7 @@ type compactions struct {
 
 	mu      sync.Mutex
 	running map[*compactJob]struct{}
-	auto    int // how many of them the loop started
+	starved bool // there may be jobs, but those of other tables are as many as may run at a time
 	// planning says that a manual compaction waits for the jobs to end: no new one starts.
 	planning bool
 	users    int // manual compactions, waiting ones included
@@ -49,16 +49,22 @@ type compactions struct {
 // compactRetryEvery is the pause of new cores; tests shorten it.
 var compactRetryEvery = time.Second
 
-func newCompactions(o *Options) *compactions {
+func newCompactions(limiter *rate.Limiter) *compactions {
 	m := &compactions{
 		work: make(chan struct{}, 1), manual: make(chan struct{}, 1), changed: make(chan struct{}),
 		running: map[*compactJob]struct{}{}, avoid: map[*dataFile]time.Time{}, retryEvery: compactRetryEvery,
+		limiter: limiter,
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	if o.CompactionRate > 0 {
-		m.limiter = rate.NewLimiter(rate.Limit(o.CompactionRate), int(min(max(o.CompactionRate/4, 1<<10), 1<<30)))
-	}
 	return m
+}
+
+// newLimiter returns what bounds the bytes that the compactions of a database write, nil for no bound.
+func newLimiter(o *Options) *rate.Limiter {
+	if o.CompactionRate <= 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(o.CompactionRate), int(min(max(o.CompactionRate/4, 1<<10), 1<<30)))
 }
 
 // kickCompaction has the files looked at: call it after every commit that changes them.
@@ -95,23 +101,55 @@ func (c *core) startJobs() time.Duration {
 	if wait := m.retryAt.Sub(now); wait > 0 {
 		return wait
 	}
-	for m.auto < c.opts.CompactionThreads && !m.planning && !m.closed {
+	for !m.planning && !m.closed {
+		if m.starved = !c.takeCompactSlot(); m.starved {
+			break
+		}
 		j := c.pickJob(now)
 		if j == nil {
+			c.freeCompactSlot()
 			break
 		}
 		m.register(j)
-		m.auto++
 		c.workers.Add(1)
 		go func() {
 			defer c.workers.Done()
 			c.finishJob(j, j.run(), true)
+			c.freeCompactSlot()
+			c.kickStarved()
 		}()
 	}
 	if len(m.avoid) > 0 {
 		return m.retryEvery
 	}
 	return 0
+}
+
+// takeCompactSlot and freeCompactSlot count the compactions in the background of all tables.
+func (d *database) takeCompactSlot() bool {
+	select {
+	case d.compactSlots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *database) freeCompactSlot() { <-d.compactSlots }
+
+// kickStarved wakes the loops that found no slot free.
+func (d *database) kickStarved() {
+	d.mu.Lock()
+	tables := d.all()
+	d.mu.Unlock()
+	for _, c := range tables {
+		c.compactions.mu.Lock()
+		starved := c.compactions.starved
+		c.compactions.mu.Unlock()
+		if starved {
+			c.kickCompaction()
+		}
+	}
 }
 
 // register lists a job as running. It runs under mu.
@@ -192,9 +230,6 @@ func (c *core) finishJob(j *compactJob, err error, auto bool) {
 	m := c.compactions
 	m.mu.Lock()
 	delete(m.running, j)
-	if auto {
-		m.auto--
-	}
 	m.counters.running.Store(int64(len(m.running)))
 	failed := err != nil && !c.stopping() && base.CodeOf(err) != base.CodeCancelled
 	if failed && auto {

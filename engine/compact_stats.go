@@ -110,3 +110,22 @@ func (c *core) compactionStats() CompactionStats {
 	}
 	return st
 }
+
+// add adds the figures of another table.
+func (st *CompactionStats) add(t CompactionStats) {
+	st.Compactions += t.Compactions
+	st.CompactionMoves += t.CompactionMoves
+	st.CompactionDrops += t.CompactionDrops
+	st.CompactionErrors += t.CompactionErrors
+	st.CompactionsRunning += t.CompactionsRunning
+	st.CompactionNanos += t.CompactionNanos
+	st.CompactionBytesRead += t.CompactionBytesRead
+	st.CompactionBytesWritten += t.CompactionBytesWritten
+	st.CompactionRowsRead += t.CompactionRowsRead
+	st.CompactionRowsWritten += t.CompactionRowsWritten
+	st.CompactionPendingBytes += t.CompactionPendingBytes
+	for l := range st.Levels {
+		st.Levels[l].Files += t.Levels[l].Files
+		st.Levels[l].Bytes += t.Levels[l].Bytes
+	}
+}

@@ -9,13 +9,13 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/memtable"
-	"github.com/merutable/merutable/engine/internal/wal"
 )
 
 // core is the engine of one table, with the directory that has its files. What the tables of a database have in common
 // is the database's; the handles of a process on that database share all of it.
 type core struct {
 	*database
+	id    uint32 // 0 is the root table
 	dir   string // the table's, absolute, symlinks resolved: the database's own for the root table
 	store manifest.Store
 
@@ -23,7 +23,9 @@ type core struct {
 	// writeMu and mu.
 	active *memEntry
 	table  *table
-	// lastFlushed is the newest sequence number in files as of opening.
+	// minLog and lastFlushed are the manifest's when logs are replayed: rows of earlier logs, and up to that sequence
+	// number, are in files.
+	minLog      uint64
 	lastFlushed base.Seq
 
 	// commitMu is held across a manifest commit: from reading the current state to publishing the next one.
@@ -38,42 +40,42 @@ type core struct {
 	gc          collector
 	pinned      pinSet
 	compactions *compactions
-	flushWork   chan struct{}
-	stop        chan struct{}
+	stop        chan struct{} // shadows the database's: a table may end before
+	stopOnce    sync.Once
 	workers     sync.WaitGroup
 	idle        idleness
 }
 
-func (c *core) visibleSeq() base.Seq {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.visible
+func (d *database) visibleSeq() base.Seq {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.visible
 }
 
 // writable returns why a write cannot go on, or nil.
-func (c *core) writable() error {
-	if c.readOnly {
-		return base.Errorf(base.CodeReadOnly, "%s is open read-only", c.dir)
+func (d *database) writable() error {
+	if d.readOnly {
+		return base.Errorf(base.CodeReadOnly, "%s is open read-only", d.root)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sealed {
-		return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sealed {
+		return base.Errorf(base.CodeClosed, "%s is closed", d.root)
 	}
-	if c.failure != nil {
-		return base.Wrapf(base.CodeOf(c.failure), c.failure, "%s takes no writes until it is opened again", c.dir)
+	if d.failure != nil {
+		return base.Wrapf(base.CodeOf(d.failure), d.failure, "%s takes no writes until it is opened again", d.root)
 	}
 	return nil
 }
 
 // fail makes the core refuse writes from now on and returns err.
-func (c *core) fail(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failure == nil {
-		c.failure = err
+func (d *database) fail(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure == nil {
+		d.failure = err
 	}
-	c.flushDone.Broadcast()
+	d.flushDone.Broadcast()
 	return err
 }
 
@@ -103,15 +105,6 @@ func (c *core) install(s *readState, with func()) {
 	c.kickCompaction()
 }
 
-// immutables returns how many memtables of the current state await their flush.
-func (c *core) immutables() int {
-	n := len(c.state.mems)
-	if c.active != nil && n > 0 && c.state.mems[0] == c.active {
-		n--
-	}
-	return n
-}
-
 // activeBytes returns how much is in the active memtable.
 func (c *core) activeBytes() int {
 	c.mu.Lock()
@@ -122,37 +115,20 @@ func (c *core) activeBytes() int {
 	return c.active.mt.Bytes()
 }
 
-// rotate makes the active memtable immutable and starts a new one with a log of its own. It runs under writeMu. Where
-// that fails there is no active memtable, and the next write tries again. The old log is synced first at every
-// durability level: a later log must never survive without an earlier one.
-func (c *core) rotate(capacity int) error {
-	if err := c.retireActive(); err != nil {
-		return err
-	}
+// startMemtable starts a memtable for the rows that go to the log from now on. It runs under writeMu.
+func (c *core) startMemtable(capacity int) error {
 	mt, err := memtable.New(capacity)
 	if err != nil {
 		return err
 	}
-	if err := c.prepareLogDir(); err != nil {
-		mt.Unref()
-		return err
-	}
-	w, err := wal.Create(c.fs, c.walDir, c.nextLog)
-	if err != nil {
-		mt.Unref()
-		return err
-	}
-	c.log = w
-	e := &memEntry{mt: mt, log: c.nextLog}
-	c.nextLog++
-	c.pushActive(e)
+	c.pushActive(&memEntry{mt: mt, log: c.nextLog - 1})
 	mt.Unref() // the state holds it
-	c.kickFlush()
 	return nil
 }
 
 // pushActive makes e the newest memtable of the current state.
 func (c *core) pushActive(e *memEntry) {
+	c.actives[c] = struct{}{}
 	c.mu.Lock()
 	old := c.state
 	c.active = e
@@ -162,35 +138,27 @@ func (c *core) pushActive(e *memEntry) {
 	old.unref()
 }
 
-func (c *core) closeLog() error {
-	if c.log == nil {
-		return nil
-	}
-	if err := c.log.Sync(); err != nil {
-		return c.fail(err)
-	}
-	err := c.log.Close()
-	c.log = nil
-	if err != nil {
-		return c.fail(err)
-	}
-	return nil
-}
-
-// retireActive makes the active memtable immutable without starting another one; the next write does. It runs under
-// writeMu.
+// retireActive makes the active memtable immutable without starting another one; the next write does. The log ends with
+// it, so that no later row of the table is in a log that has earlier ones. It runs under writeMu.
 func (c *core) retireActive() error {
 	if err := c.closeLog(); err != nil {
 		return err
 	}
-	if c.active == nil {
-		return nil
-	}
-	c.mu.Lock()
-	c.active = nil
-	c.mu.Unlock()
+	c.retired()
 	c.kickFlush()
 	return nil
+}
+
+// retired runs under writeMu, with the log closed.
+func (c *core) retired() {
+	if c.active == nil {
+		return
+	}
+	delete(c.actives, c)
+	c.mu.Lock()
+	c.active.lastLog = c.nextLog - 1
+	c.active = nil
+	c.mu.Unlock()
 }
 
 // holder describes this process in the lock file.

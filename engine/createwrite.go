@@ -16,9 +16,9 @@ type creation struct {
 	replaced *table // the table that it takes the place of; nil: there must be none
 }
 
-// NewTableWrite starts a write whose Commit creates the table, with the rows that were added. Where there is one already,
-// it is replaced if replace is set, else CodeAlreadyExists is returned. If the table that there is changes meanwhile,
-// Commit fails with CodeConflict. Close the write in every case.
+// NewTableWrite starts a write whose Commit creates the table, with the rows that were added. Where there is one of its
+// name already, it is replaced if replace is set, else CodeAlreadyExists is returned. If the table that there is changes
+// meanwhile, Commit fails with CodeConflict. Close the write in every case.
 func (db *DB) NewTableWrite(s *Schema, replace bool) (*Write, error) {
 	if err := db.writable(); err != nil {
 		return nil, err
@@ -26,44 +26,78 @@ func (db *DB) NewTableWrite(s *Schema, replace bool) (*Write, error) {
 	return db.c.newTableWrite(s, replace)
 }
 
-func (c *core) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
+func (d *database) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
 	t, err := prepareTable(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.writable(); err != nil {
-		return nil, err
-	}
-	old, err := c.tableToReplace()
+	c, old, err := d.placeOf(t.schema.TableName)
 	if err != nil {
 		return nil, err
 	}
 	if old != nil && !replace {
-		return nil, base.Errorf(base.CodeAlreadyExists, "%s holds table %q already", c.dir, old.schema.TableName)
+		return nil, d.existing(c)
 	}
-	w := &Write{c: c, table: t, batch: batch{table: t}, creates: &creation{replaced: old}}
+	w := &Write{c: c, table: t, batch: batch{core: c, table: t}, creates: &creation{replaced: old}}
 	w.load, err = newLoad(w, nil)
 	return w, err
 }
 
-// tableToReplace returns the table that there is, if any. A new database gets its first manifest here: without one, data
-// files would be those of a table that lost its metadata.
-func (c *core) tableToReplace() (*table, error) {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
+// placeOf returns where a table of a name goes, and the table that is there now, if any.
+func (d *database) placeOf(name string) (*core, *table, error) {
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
+	if err := d.writable(); err != nil {
+		return nil, nil, err
+	}
+	if c := d.find(name); c != nil {
+		return c, c.table, nil
+	}
+	c, err := d.place()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.makeFirst(); err != nil {
+		d.forsake(c)
+		return nil, nil, err
+	}
+	return c, nil, nil
+}
+
+// makeFirst gives a new place its first manifest: without one, data files would be those of a table that lost its
+// metadata. It runs under writeMu.
+func (c *core) makeFirst() error {
 	c.commitMu.Lock()
 	defer c.commitMu.Unlock()
 	s := c.current()
 	defer s.unref()
 	if s.manifest != nil {
-		return c.table, nil
+		return nil
 	}
 	if err := c.mkdirDurable(c.fs.Join(c.dir, manifest.Dir)); err != nil {
-		return nil, err
+		return err
 	}
 	next := c.nextManifest("create")
 	next.Dropped = true
-	return nil, c.commitTable(next, nil)
+	return c.commitTable(next, nil)
+}
+
+// inPlace returns an error where the table that a write creates cannot take its place any more. It runs under writeMu.
+func (l *load) inPlace() error {
+	c := l.c
+	if c.table != l.expectedTable() {
+		return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered during the load", c.dir)
+	}
+	if l.w.creates == nil {
+		return nil
+	}
+	switch other := c.find(l.w.table.schema.TableName); {
+	case other != nil && other != c:
+		return base.Errorf(base.CodeConflict, "a table %q was created in %s during the load", other.table.schema.TableName, c.root)
+	case c.id != 0 && c.tables[c.id] == nil && l.w.creates.replaced == nil && len(c.tables) >= maxTables:
+		return base.Errorf(base.CodeInvalidArgument, "%s holds %d tables: the limit is %d", c.root, len(c.tables), maxTables)
+	}
+	return nil
 }
 
 // expectedTable is the table that there must be when the load commits.

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/sst"
 	"github.com/merutable/merutable/engine/internal/vfs"
@@ -37,8 +39,22 @@ type database struct {
 	// unsynced is how much was written since the sync loop was woken, at other durabilities than Sync.
 	unsynced int
 	nextLog  uint64
+	// prevLog is the newest log, 0 for none, and loggedSeq the last sequence number in it.
+	prevLog   uint64
+	loggedSeq base.Seq
+	// actives are the tables with an active memtable.
+	actives map[*core]struct{}
 	// logDirReady says that walDir is there and known to be this database's.
 	logDirReady bool
+	// nextID is the id of the next table that does not go to the root.
+	nextID uint32
+
+	// catalog and tables, which are by id, change under writeMu and mu. The root table's core is always there, whether
+	// there is a table or not. leaving are dropped tables whose files are not all gone; it is guarded by mu.
+	catalog *catalog
+	main    *core
+	tables  map[uint32]*core
+	leaving map[*core]struct{}
 
 	queueMu sync.Mutex
 	queue   []*commitRequest
@@ -47,10 +63,21 @@ type database struct {
 
 	mu          sync.Mutex
 	visible     base.Seq
-	failure     error // why the database takes no more writes
+	logFloor    uint64 // logs from here on are not removed, whether they have rows or not
+	failure     error  // why the database takes no more writes
 	sealed      bool
 	heapCounted bool      // its budget counts (memory.go)
 	flushDone   sync.Cond // on mu: a flush ended or failed, files were committed, or the database closes
+
+	flushWork chan struct{}
+	stop      chan struct{}
+	stopOnce  sync.Once
+	workers   sync.WaitGroup
+	// compactSlots bounds the compactions in the background of all tables.
+	compactSlots chan struct{}
+	limiter      *rate.Limiter // of what compactions write; nil: no bound
+	// logGC is held while obsolete logs are removed.
+	logGC sync.Mutex
 
 	pace   pace
 	stalls stallCounters

@@ -6,10 +6,12 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// DB is a handle on a database directory. Handles of one process on one directory share one engine. A DB may be used
-// from many goroutines; Free must not run beside other calls.
+// DB is a handle on a database directory and one of its tables: the root table, or the one that it was opened for with
+// OpenTable. Where a method is about "the table", it is that one. Handles of one process on one directory share one
+// engine. A DB may be used from many goroutines; Free must not run beside other calls.
 type DB struct {
 	dir      string
+	tableID  uint32
 	readOnly bool
 	opts     Options // of a read-only handle, to attach it anew
 
@@ -80,8 +82,9 @@ func (db *DB) StateVersion() uint64 {
 	return db.versions + db.c.stateVersion.Load()
 }
 
-// CreateTable creates the table of a database that has none (CodeAlreadyExists else); field ids are given to columns
-// that have none. Durable when it returns.
+// CreateTable creates a table of the database, whatever table the handle is for: in the root of the directory, if there
+// is no table there, else in a directory of its own. CodeAlreadyExists where there is a table of that name, in whatever
+// case. Field ids are given to columns that have none. Durable when it returns.
 func (db *DB) CreateTable(s *Schema) error {
 	if err := db.writable(); err != nil {
 		return err
@@ -90,7 +93,7 @@ func (db *DB) CreateTable(s *Schema) error {
 }
 
 // DropTable drops the table with all its rows, atomically; CodeNotFound where there is none. Snapshots held stay
-// readable.
+// readable, and so do other tables.
 func (db *DB) DropTable() error {
 	if err := db.writable(); err != nil {
 		return err
@@ -145,12 +148,12 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	return db.c.acquire()
 }
 
-// Flush writes all rows in memory to data files and commits them.
+// Flush writes all rows in memory, of all tables, to data files and commits them.
 func (db *DB) Flush() error {
 	if err := db.writable(); err != nil {
 		return err
 	}
-	return db.c.flushAll()
+	return db.c.flushTables()
 }
 
 // Refresh makes a read-only handle see what the writer committed since, and what its log holds. On a writing handle it
@@ -185,7 +188,7 @@ func (db *DB) rejoin() error {
 	db.mu.Lock()
 	if db.shared == old && next.shared != old && !db.freed {
 		db.versions += db.c.stateVersion.Load() + 1
-		db.shared, db.c = next.shared, next.c
+		db.shared, db.c = next.shared, next.c.byID(db.tableID)
 		next.shared = old
 	}
 	db.mu.Unlock()

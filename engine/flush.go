@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -29,60 +27,92 @@ type flushProgress struct {
 	failed   uint64
 	failures int
 	err      error
+	retryAt  time.Time // when the next attempt may be made that nobody asks for
 }
 
 // errNotInTurn ends an attempt whose turn does not come, as an older memtable's attempt failed.
 var errNotInTurn = base.Errorf(base.CodeIO, "the flush of an older memtable failed")
 
-// flushLoop is a flush worker. An attempt that fails is made again after a while and at the next occasion: space may come
-// back.
-func (c *core) flushLoop() {
-	defer c.workers.Done()
-	const retryEvery = time.Second
+// flushLoop is a flush worker, for all tables. An attempt that fails is made again after a while and at the next occasion:
+// space may come back. Other tables do not wait for that.
+func (d *database) flushLoop() {
+	defer d.workers.Done()
 	for {
-		var retry <-chan time.Time
-		for retry == nil {
-			a := c.beginFlush()
-			if a.e == nil {
-				break
-			}
-			if err := c.flushEntry(a); c.endFlush(a, err) != nil {
-				retry = time.After(retryEvery)
-			}
+		a, retry := d.beginFlush()
+		if a.e != nil {
+			_ = a.c.endFlush(a, a.c.flushEntry(a)) // it is kept for those who wait
+			continue
+		}
+		var again <-chan time.Time
+		if retry > 0 {
+			again = time.After(retry)
 		}
 		select {
-		case <-c.stop:
+		case <-d.stop:
 			return
-		case <-c.flushWork:
-		case <-retry:
+		case <-d.flushWork:
+		case <-again:
 		}
 	}
 }
 
-// flushAttempt is one try to flush a memtable.
+// flushRetry is after how long a flush that failed is tried again without being asked for.
+const flushRetry = time.Second
+
+// flushAttempt is one try to flush a memtable of a table.
 type flushAttempt struct {
+	c        *core
 	e        *memEntry
 	number   uint64
 	failures int // as of its begin
 }
 
-// beginFlush takes the oldest immutable memtable that nobody flushes; e is nil where there is none or the core failed.
-func (c *core) beginFlush() (a flushAttempt) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failure != nil || c.state == nil {
-		return a
+// beginFlush takes the immutable memtable that began first of those that nobody flushes, of each table the oldest one; e
+// is nil where there is none or the database failed. retry is after how long one that failed is to be tried again, 0
+// where there is none.
+func (d *database) beginFlush() (a flushAttempt, retry time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure != nil {
+		return a, 0
 	}
-	for i := len(c.state.mems) - 1; i >= 0; i-- {
-		if e := c.state.mems[i]; e != c.active && !e.flushing {
-			e.flushing, e.flushBegan = true, time.Now()
-			e.flushedRows.Store(0)
-			e.mt.Ref() // the table may be dropped meanwhile
-			c.flush.begun++
-			return flushAttempt{e: e, number: c.flush.begun, failures: c.flush.failures}
+	now := time.Now()
+	for _, c := range d.tables {
+		e := c.oldestUnflushed()
+		if e == nil || a.e != nil && a.e.log <= e.log {
+			continue
+		}
+		if pause := c.flush.retryAt.Sub(now); pause > 0 {
+			if retry == 0 || pause < retry {
+				retry = pause
+			}
+			continue
+		}
+		a.c, a.e = c, e
+	}
+	if a.e == nil {
+		return a, retry
+	}
+	c, e := a.c, a.e
+	e.flushing, e.flushBegan = true, now
+	e.flushedRows.Store(0)
+	e.mt.Ref() // the table may be dropped meanwhile
+	c.flush.begun++
+	a.number, a.failures = c.flush.begun, c.flush.failures
+	return a, 0
+}
+
+// oldestUnflushed returns the oldest immutable memtable that nobody flushes, nil where there is none. It runs under mu.
+func (c *core) oldestUnflushed() *memEntry {
+	if c.state == nil {
+		return nil
+	}
+	for _, e := range slices.Backward(c.state.mems) {
+		if e != c.active && !e.flushing {
+			return e
 		}
 	}
-	return a
+	return nil
 }
 
 // endFlush gives the memtable back and tells those who wait how an attempt ended.
@@ -96,6 +126,9 @@ func (c *core) endFlush(a flushAttempt, err error) error {
 		c.flush.failures++
 		c.flush.failed, c.flush.err = max(c.flush.failed, a.number), err
 	}
+	if err != nil {
+		c.flush.retryAt = time.Now().Add(flushRetry)
+	}
 	c.flushDone.Broadcast()
 	return err
 }
@@ -103,34 +136,41 @@ func (c *core) endFlush(a flushAttempt, err error) error {
 // nextFlush asks for a flush and returns the number of the first attempt that begins from now on: one that was under way
 // may fail for a reason that is gone. It runs under mu.
 func (c *core) nextFlush() uint64 {
+	c.flush.retryAt = time.Time{}
 	c.kickFlush()
 	return c.flush.begun + 1
 }
 
 // flushStopped returns why nobody should wait any longer for the flush that was asked for, or nil. It runs under mu.
 func (c *core) flushStopped(attempt uint64) error {
-	switch {
-	case c.flush.failed >= attempt:
+	if c.flush.failed >= attempt {
 		return c.flush.err
-	case c.failure != nil:
-		return c.failure
-	case c.sealed:
-		return base.Errorf(base.CodeClosed, "%s is closed", c.dir)
+	}
+	return c.stopped()
+}
+
+// stopped returns why nothing is flushed any more, or nil. It runs under mu.
+func (d *database) stopped() error {
+	switch {
+	case d.failure != nil:
+		return d.failure
+	case d.sealed:
+		return base.Errorf(base.CodeClosed, "%s is closed", d.root)
 	}
 	return nil
 }
 
 // kickFlush wakes the flush workers.
-func (c *core) kickFlush() {
-	for range cap(c.flushWork) {
+func (d *database) kickFlush() {
+	for range cap(d.flushWork) {
 		select {
-		case c.flushWork <- struct{}{}:
+		case d.flushWork <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// flushAll makes all rows written so far durable in files.
+// flushAll makes all rows written to the table so far durable in files.
 func (c *core) flushAll() error {
 	c.writeMu.Lock()
 	err := c.writable()
@@ -144,10 +184,33 @@ func (c *core) flushAll() error {
 	return c.waitFlushed()
 }
 
+// flushTables is flushAll for all tables of the database.
+func (d *database) flushTables() error {
+	d.writeMu.Lock()
+	err := d.writable()
+	if err == nil {
+		err = d.retireActives()
+	}
+	tables := d.live()
+	d.writeMu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, c := range tables {
+		if e := c.waitFlushed(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
 // waitFlushed waits until the memtables that are immutable now were flushed.
 func (c *core) waitFlushed() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.state == nil { // the table was dropped, and its files are gone
+		return nil
+	}
 	var newest *memEntry
 	for _, e := range c.state.mems {
 		if e != c.active {
@@ -169,7 +232,7 @@ func (c *core) waitFlushed() error {
 }
 
 // holds runs under mu.
-func (c *core) holds(e *memEntry) bool { return slices.Contains(c.state.mems, e) }
+func (c *core) holds(e *memEntry) bool { return c.state != nil && slices.Contains(c.state.mems, e) }
 
 // flushEntry writes a memtable to an L0 file and commits it together with the deletion vectors of the rows that it
 // supersedes.
@@ -323,46 +386,6 @@ func (c *core) writeFile(t *table, src sst.RowSource) (*newFile, error) {
 	return &newFile{meta: p.describe(t, info), dead: info.Tombstones}, nil
 }
 
-// mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives. One
-// that is there may be no more than a name in memory: whoever made it may have died before it was synced.
-func (c *core) mkdirDurable(dir string) error {
-	_, synced := c.dirs.Load(dir)
-	if synced {
-		if _, err := c.fs.Stat(dir); err == nil {
-			return nil
-		}
-	}
-	if err := c.mkdir(dir); err != nil {
-		return err
-	}
-	if err := c.syncParents(dir); err != nil {
-		return err
-	}
-	c.dirs.Store(dir, struct{}{})
-	return nil
-}
-
-// mkdir creates a directory with its parents, but not where the database is gone: what is written there nobody would find.
-func (c *core) mkdir(dir string) error {
-	if _, err := c.fs.Stat(c.dir); base.CodeOf(err) == base.CodeNotFound {
-		return base.Wrapf(base.CodeIO, err, "the database was moved or removed while it was open")
-	}
-	return c.fs.MkdirAll(dir)
-}
-
-// syncParents syncs the directories above dir. Above the database directory it does what it is allowed to: those mostly
-// exist for long.
-func (c *core) syncParents(dir string) error {
-	inside := true
-	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
-		inside = inside && dir != c.dir && strings.HasPrefix(dir, c.dir)
-		if err := c.fs.SyncDir(parent); err != nil && inside {
-			return err
-		}
-	}
-	return nil
-}
-
 // commitFlush runs under commitMu.
 func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	s := c.current()
@@ -379,7 +402,7 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 		next.Properties[manifest.PropLastSeq] = strconv.FormatUint(e.lastSeq, 10)
 	}
 	next.FlushedSeq = max(next.FlushedSeq, e.lastSeq)
-	next.MinLog = e.log + 1
+	next.MinLog = e.lastLog + 1
 	for _, m := range s.mems {
 		if m != e {
 			next.MinLog = min(next.MinLog, m.log)

@@ -23,8 +23,8 @@ type GarbageReport struct {
 	Items []GarbageItem
 	// Files and Bytes are how many of Items were removed, or would be in a dry run, and their size.
 	Files, Bytes int64
-	// KeptManifests is how many manifests there are afterwards, the newest included, and OldestVersion the first of
-	// them. ReaderPins of them are there only because readers in other processes use them.
+	// KeptManifests is how many manifests there are afterwards, the newest ones included, and OldestVersion the first one of
+	// the handle's table. ReaderPins of them are there only because readers in other processes use them.
 	KeptManifests int
 	OldestVersion int64
 	ReaderPins    int
@@ -39,22 +39,45 @@ type GarbageItem struct {
 	Err error
 }
 
-// CollectGarbage removes at once what may go: superseded manifests and files that no snapshot, no reader in another
+// CollectGarbage removes at once what may go, of all tables of the database: superseded manifests and files that no snapshot, no reader in another
 // process and no retention needs, logs whose rows are in files, and orphans of crashes. In a dry run it only tells.
 // Files that the engine did not make are listed and left alone.
 func (db *DB) CollectGarbage(dryRun bool) (GarbageReport, error) {
 	if err := db.writable(); err != nil {
 		return GarbageReport{}, err
 	}
-	p := db.c.newPass(dryRun)
-	_, err := p.run(true)
-	return p.report, err
+	db.c.mu.Lock()
+	tables := db.c.all()
+	db.c.mu.Unlock()
+	total := GarbageReport{DryRun: dryRun}
+	for _, c := range tables {
+		p := c.newPass(dryRun)
+		_, err := p.run(true)
+		total.add(&p.report, c == db.c)
+		if err != nil {
+			return total, err
+		}
+		c.collectGarbage() // of a dropped table the directory may go now
+	}
+	return total, nil
+}
+
+// add adds what a pass over one table found. own says that it is the table that the report is asked of.
+func (r *GarbageReport) add(one *GarbageReport, own bool) {
+	r.Items = append(r.Items, one.Items...)
+	r.Files += one.Files
+	r.Bytes += one.Bytes
+	r.KeptManifests += one.KeptManifests
+	r.ReaderPins += one.ReaderPins
+	if own {
+		r.OldestVersion = one.OldestVersion
+	}
 }
 
 // GarbageStats are the figures of garbage collection. A read-only engine has none.
 type GarbageStats struct {
 	KeptManifests int64 `json:"kept_manifests"` // the newest included
-	OldestVersion int64 `json:"oldest_version"` // of a manifest that is kept
+	OldestVersion int64 `json:"oldest_version"` // of a manifest of the root table that is kept
 	// ReaderPins is how many manifests the last collection left only because readers in other processes use them.
 	ReaderPins   int64 `json:"reader_pins"`
 	GarbageFiles int64 `json:"garbage_files"` // that only older manifests name
@@ -71,4 +94,17 @@ func (g *collector) stats() GarbageStats {
 		GarbageFiles: int64(g.history.waiting()), FilesRemoved: g.filesRemoved.Load(), BytesRemoved: g.bytesRemoved.Load(),
 		LastCollectionMS: g.lastNanos.Load() / int64(time.Millisecond),
 	}
+}
+
+// add adds the figures of another table; root says that it is the one in the root.
+func (g *GarbageStats) add(t GarbageStats, root bool) {
+	g.KeptManifests += t.KeptManifests
+	if root {
+		g.OldestVersion = t.OldestVersion
+	}
+	g.ReaderPins += t.ReaderPins
+	g.GarbageFiles += t.GarbageFiles
+	g.FilesRemoved += t.FilesRemoved
+	g.BytesRemoved += t.BytesRemoved
+	g.LastCollectionMS = max(g.LastCollectionMS, t.LastCollectionMS)
 }

@@ -60,6 +60,9 @@ func (c *core) garbageLoop() {
 	for {
 		p := c.newPass(false)
 		wait, _ := p.run(false) // whatever is wrong, it tries again
+		if c.leave() {
+			return
+		}
 		if p.removed > 0 && !c.pauseGarbage(gcPause, nil) || !c.pauseGarbage(wait, c.gc.wake) {
 			return
 		}
@@ -284,22 +287,48 @@ func (c *core) writeLowWater(metaDir string, version int64) {
 	_ = replaceFile(c.fs, c.fs.Join(metaDir, lowWaterFile), strconv.FormatInt(version, 10))
 }
 
-// removeLogs removes the logs that the current manifest covers.
+// removeLogs removes the logs whose rows are in files, of all tables, the oldest first.
 func (p *gcPass) removeLogs() error {
-	c := p.c
-	s := c.current()
-	defer s.unref()
-	if s.manifest == nil {
+	d := p.c.database
+	d.logGC.Lock()
+	defer d.logGC.Unlock()
+	d.mu.Lock()
+	first, known := d.neededLog(), d.main.state != nil && d.main.state.manifest != nil
+	d.mu.Unlock()
+	if !known { // there never was a table: the logs are not ours
 		return nil
 	}
-	numbers, err := listLogs(c.fs, c.walDir, 0)
+	numbers, err := listLogs(d.fs, d.walDir, 0)
 	if err != nil {
 		return err
 	}
 	for _, n := range numbers {
-		if n < s.manifest.MinLog {
-			p.remove(c.fs.Join(c.walDir, wal.Name(n)), GarbageLog)
+		if n < first {
+			p.remove(d.fs.Join(d.walDir, wal.Name(n)), GarbageLog)
 		}
 	}
 	return nil
+}
+
+// leave ends a table that was dropped, and removes its directory, once nothing needs its files any more.
+func (c *core) leave() bool {
+	c.gc.pass.Lock()
+	defer c.gc.pass.Unlock()
+	c.mu.Lock()
+	_, leaving := c.leaving[c]
+	leaving = leaving && !c.gc.ended && c.failure == nil && c.state.refs.Load() == 1
+	c.mu.Unlock()
+	if kept, _ := c.gc.history.kept(nil); !leaving || kept > 1 || c.gc.history.waiting() > 0 || len(c.pinned.versions()) > 1 {
+		return false
+	}
+	if err := c.fs.RemoveAll(c.dir); err != nil {
+		return false // it is tried again
+	}
+	c.gc.ended = true
+	c.mu.Lock()
+	delete(c.leaving, c)
+	c.mu.Unlock()
+	c.install(c.newState(nil, nil, nil, nil), nil) // handles may be left
+	c.beginStop()
+	return true
 }

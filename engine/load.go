@@ -162,7 +162,7 @@ func (l *load) commit() (base.Seq, error) {
 	if err := l.resolve(); err != nil {
 		return 0, err
 	}
-	if err := l.c.waitForRoom(l.c.fileLimit, l.w.interrupted); err != nil {
+	if err := l.c.waitForRoom([]*core{l.c}, l.c.fileLimit, l.w.interrupted); err != nil {
 		return 0, err
 	}
 	if err := l.flushMost(); err != nil {
@@ -224,8 +224,8 @@ func (l *load) commitAlone() (base.Seq, error) {
 	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	if c.table != l.expectedTable() {
-		return 0, base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered during the load", c.dir)
+	if err := l.inPlace(); err != nil {
+		return 0, err
 	}
 	if err := c.retireActive(); err != nil {
 		return 0, err
@@ -265,8 +265,22 @@ func (l *load) publish() (base.Seq, error) {
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return 0, err
 	}
+	fresh := c.tables[c.id] != c
+	if fresh {
+		if err := c.enlist(c); err != nil {
+			return 0, err
+		}
+	}
 	c.lastSeq = seq
-	c.install(c.newState(s, next, l.w.table, nil), func() { c.visible, c.table = seq, l.w.table })
+	c.install(c.newState(s, next, l.w.table, nil), func() {
+		c.visible, c.table = seq, l.w.table
+		if fresh {
+			c.enlisted(c)
+		}
+	})
+	if fresh {
+		c.startWorkers()
+	}
 	c.stats.rowsWritten.Add(int64(l.rows))
 	c.stats.loads.Add(1)
 	for _, f := range l.all() {
@@ -323,5 +337,8 @@ func (l *load) close() {
 	if l.dir != "" {
 		_ = l.c.fs.RemoveAll(l.c.fs.Join(l.c.dir, l.dir)) // swept as garbage if it stays
 		l.c.pending.remove(l.dir)
+	}
+	if l.w.creates != nil {
+		l.c.forsakeUnlisted()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/merutable/merutable/engine/internal/base"
-	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -19,70 +18,68 @@ const (
 	maxPathBytes = 1 << 16
 )
 
-func (c *core) defaultLogDir() string { return c.fs.Join(c.dir, "wal") }
+func (d *database) defaultLogDir() string { return d.fs.Join(d.root, "wal") }
 
-// findLogDir decides where the log is. For a writer m is the newest manifest, nil where there is none.
-func (c *core) findLogDir(m *manifest.Manifest) error {
-	recorded, err := readText(c.fs, c.fs.Join(c.dir, logDirFile))
+// findLogDir decides where the log is. A writer knows its tables by now.
+func (d *database) findLogDir() error {
+	recorded, err := readText(d.fs, d.fs.Join(d.root, logDirFile))
 	if err != nil {
 		return err
 	}
-	current, wanted := recorded, c.opts.WALDir
+	current, wanted := recorded, d.opts.WALDir
 	if current == "" {
-		current = c.defaultLogDir()
+		current = d.defaultLogDir()
 	}
 	if wanted == "" {
 		wanted = current
 	}
-	c.walDir = wanted
-	if c.readOnly {
+	d.walDir = wanted
+	if d.readOnly {
 		return nil
 	}
 	if recorded != "" {
-		if _, err := c.fs.Stat(recorded); err != nil {
-			return base.Wrapf(base.CodeIO, err, "the log directory of %s, with what was not flushed, is not there", c.dir)
+		if _, err := d.fs.Stat(recorded); err != nil {
+			return base.Wrapf(base.CodeIO, err, "the log directory of %s, with what was not flushed, is not there", d.root)
 		}
 	}
 	switch {
 	case wanted != current:
-		return c.mayMoveLogs(m, current, wanted)
-	case wanted == c.defaultLogDir():
+		return d.mayMoveLogs(current, wanted)
+	case wanted == d.defaultLogDir():
 		return nil
 	}
-	return c.checkLogOwner(wanted)
+	return d.checkLogOwner(wanted)
 }
 
 // mayMoveLogs refuses to leave rows behind in one directory, and to take those in another for ours.
-func (c *core) mayMoveLogs(m *manifest.Manifest, current, wanted string) error {
-	var left []uint64
-	if m != nil && !m.Dropped { // else there are no rows
-		var err error
-		if left, err = listLogs(c.fs, current, m.MinLog); err != nil {
-			return err
-		}
+func (d *database) mayMoveLogs(current, wanted string) error {
+	plan, err := d.planReplay(current)
+	if err != nil {
+		return err
 	}
+	left := plan.withRows()
 	if len(left) > 0 {
 		return base.Errorf(base.CodeInvalidArgument, "the log of %s is in %s and holds rows that are not in data files: open it with that wal_dir and close it before it moves to %s",
-			c.dir, current, wanted)
+			d.root, current, wanted)
 	}
-	foreign, err := listLogs(c.fs, wanted, 0)
+	foreign, err := listLogs(d.fs, wanted, 0)
 	if err != nil {
 		return err
 	}
 	if len(foreign) > 0 {
-		return base.Errorf(base.CodeInvalidArgument, "wal_dir %s holds logs that are not those of %s", wanted, c.dir)
+		return base.Errorf(base.CodeInvalidArgument, "wal_dir %s holds logs that are not those of %s", wanted, d.root)
 	}
-	return c.checkLogOwner(wanted)
+	return d.checkLogOwner(wanted)
 }
 
 // checkLogOwner refuses a directory that another database uses. One that names it no longer, or is gone (moved to where
 // we are, perhaps), does not.
-func (c *core) checkLogOwner(dir string) error {
-	owner, err := readText(c.fs, c.fs.Join(dir, logOwnerFile))
-	if err != nil || owner == "" || owner == c.dir {
+func (d *database) checkLogOwner(dir string) error {
+	owner, err := readText(d.fs, d.fs.Join(dir, logOwnerFile))
+	if err != nil || owner == "" || owner == d.root {
 		return err
 	}
-	theirs, err := readText(c.fs, c.fs.Join(owner, logDirFile))
+	theirs, err := readText(d.fs, d.fs.Join(owner, logDirFile))
 	if err != nil || theirs != dir {
 		return nil //nolint:nilerr // what cannot be read claims nothing
 	}
@@ -90,17 +87,17 @@ func (c *core) checkLogOwner(dir string) error {
 }
 
 // prepareLogDir makes the log's directory ready for a first log, durably. It runs under writeMu.
-func (c *core) prepareLogDir() error {
-	if err := c.mkdirDurable(c.walDir); err != nil {
+func (d *database) prepareLogDir() error {
+	if err := d.mkdirDurable(d.walDir); err != nil {
 		return err
 	}
-	if c.logDirReady {
+	if d.logDirReady {
 		return nil
 	}
-	pointer := c.fs.Join(c.dir, logDirFile)
-	if c.walDir == c.defaultLogDir() {
-		if err := c.fs.Remove(pointer); err == nil {
-			err = c.fs.SyncDir(c.dir)
+	pointer := d.fs.Join(d.root, logDirFile)
+	if d.walDir == d.defaultLogDir() {
+		if err := d.fs.Remove(pointer); err == nil {
+			err = d.fs.SyncDir(d.root)
 			if err != nil {
 				return err
 			}
@@ -108,14 +105,14 @@ func (c *core) prepareLogDir() error {
 			return err
 		}
 	} else {
-		if err := writeText(c.fs, c.walDir, logOwnerFile, c.dir); err != nil {
+		if err := writeText(d.fs, d.walDir, logOwnerFile, d.root); err != nil {
 			return err
 		}
-		if err := writeText(c.fs, c.dir, logDirFile, c.walDir); err != nil {
+		if err := writeText(d.fs, d.root, logDirFile, d.walDir); err != nil {
 			return err
 		}
 	}
-	c.logDirReady = true
+	d.logDirReady = true
 	return nil
 }
 

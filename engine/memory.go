@@ -110,17 +110,6 @@ type MemoryStats struct {
 	MemtablesBytes int64 `json:"memtables_bytes"`    // in the active memtable and those that wait for their flush
 }
 
-// memoryStats runs under c.mu.
-func (c *core) memoryStats() MemoryStats {
-	s := MemoryStats{MemoryLimit: c.opts.MemoryLimit}
-	if c.state != nil {
-		for _, e := range c.state.mems {
-			s.MemtablesBytes += int64(e.mt.Bytes())
-		}
-	}
-	return s
-}
-
 // heap adds up the heap budgets of the process's open engines.
 var heap = new(heapBudgets)
 

@@ -17,48 +17,73 @@ import (
 const maxGroupBytes = 8 << 20
 
 type commitRequest struct {
-	batch *batch
+	parts []*batch // of different tables, each with rows
 	seq   base.Seq // the last sequence number, once done
 	err   error
 	// wake gets true when the request has to lead, false when it is done.
 	wake chan bool
 }
 
+// size returns the bytes of the log record.
+func (r *commitRequest) size() (n int) {
+	for _, b := range r.parts {
+		n += len(b.data)
+	}
+	return n
+}
+
+// memBytes bounds what the rows take in memtables.
+func (r *commitRequest) memBytes() (n int) {
+	for _, b := range r.parts {
+		n += b.memBytes
+	}
+	return n
+}
+
 // apply commits a batch and returns its last sequence number. It returns when the batch is visible and as durable as
 // the options ask for.
-func (c *core) apply(b *batch) (base.Seq, error) {
-	if b.n == 0 {
-		return c.visibleSeq(), c.writable()
+func (d *database) apply(b *batch) (base.Seq, error) { return d.applyAll([]*batch{b}) }
+
+// applyAll commits batches of different tables, all of them or none, with one log record: they become visible at once,
+// and a crash leaves all of them or none. It returns the last sequence number.
+func (d *database) applyAll(batches []*batch) (base.Seq, error) {
+	req := &commitRequest{wake: make(chan bool, 1)}
+	for _, b := range batches {
+		if b.n > 0 {
+			req.parts = append(req.parts, b)
+		}
 	}
-	if len(b.data) > base.MaxBatchBytes {
-		return 0, base.Errorf(base.CodeInvalidArgument, "a batch of %d bytes: the limit is %d", len(b.data), base.MaxBatchBytes)
+	if len(req.parts) == 0 {
+		return d.visibleSeq(), d.writable()
 	}
-	req := &commitRequest{batch: b, wake: make(chan bool, 1)}
-	c.queueMu.Lock()
-	c.queue = append(c.queue, req)
-	lead := !c.leading
-	c.leading = true
-	crowd := c.crowd
-	c.queueMu.Unlock()
+	if n := req.size(); n > base.MaxBatchBytes {
+		return 0, base.Errorf(base.CodeInvalidArgument, "a batch of %d bytes: the limit is %d", n, base.MaxBatchBytes)
+	}
+	d.queueMu.Lock()
+	d.queue = append(d.queue, req)
+	lead := !d.leading
+	d.leading = true
+	crowd := d.crowd
+	d.queueMu.Unlock()
 	if lead || <-req.wake {
 		if crowd {
-			c.gather()
+			d.gather()
 		}
-		c.leadGroup()
+		d.leadGroup()
 	}
 	return req.seq, req.err
 }
 
 // gather lets the writers whose group was just committed hand their next batches in, as long as more come: they are
 // awake. Without it the first one of them would lead a group of its own, and the others wait for two syncs.
-func (c *core) gather() {
+func (d *database) gather() {
 	const rounds = 4
 	before := 0
 	for range rounds {
 		runtime.Gosched()
-		c.queueMu.Lock()
-		n := len(c.queue)
-		c.queueMu.Unlock()
+		d.queueMu.Lock()
+		n := len(d.queue)
+		d.queueMu.Unlock()
 		if n == before {
 			return
 		}
@@ -67,59 +92,57 @@ func (c *core) gather() {
 }
 
 // leadGroup commits the requests at the head of the queue, its own first, then passes leadership on.
-func (c *core) leadGroup() {
-	c.slowDown()
-	group := c.takeGroup()
+func (d *database) leadGroup() {
+	d.slowDown()
+	group := d.takeGroup()
 	start := time.Now()
-	c.writeMu.Lock()
-	c.commitGroup(group)
-	c.writeMu.Unlock()
-	c.charge(group, start)
+	d.writeMu.Lock()
+	d.commitGroup(group)
+	d.writeMu.Unlock()
+	d.charge(group, start)
 
 	for _, r := range group[1:] {
 		r.wake <- false
 	}
-	c.queueMu.Lock()
-	if len(c.queue) > 0 {
-		c.queue[0].wake <- true
+	d.queueMu.Lock()
+	if len(d.queue) > 0 {
+		d.queue[0].wake <- true
 	} else {
-		c.leading = false
+		d.leading = false
 	}
-	c.queueMu.Unlock()
+	d.queueMu.Unlock()
 }
 
-func (c *core) takeGroup() []*commitRequest {
-	c.queueMu.Lock()
-	defer c.queueMu.Unlock()
+func (d *database) takeGroup() []*commitRequest {
+	d.queueMu.Lock()
+	defer d.queueMu.Unlock()
 	n, size := 0, 0
-	for n < len(c.queue) && (n == 0 || size+len(c.queue[n].batch.data) <= maxGroupBytes) {
-		size += len(c.queue[n].batch.data)
+	for n < len(d.queue) && (n == 0 || size+d.queue[n].size() <= maxGroupBytes) {
+		size += d.queue[n].size()
 		n++
 	}
-	c.crowd = n > 1
-	group := c.queue[:n:n]
-	c.queue = append([]*commitRequest(nil), c.queue[n:]...)
+	d.crowd = n > 1
+	group := d.queue[:n:n]
+	d.queue = append([]*commitRequest(nil), d.queue[n:]...)
 	return group
 }
 
-// commitGroup runs under writeMu. Requests that share a memtable share a sync.
-func (c *core) commitGroup(group []*commitRequest) {
+// commitGroup runs under writeMu. Requests that find room in the memtables share a sync.
+func (d *database) commitGroup(group []*commitRequest) {
 	for len(group) > 0 {
-		err := c.makeRoom(group[0].batch)
-		if err == nil {
-			err = c.checkUnchanged(group[0].batch)
+		err := d.makeRoom(group[0].parts)
+		for _, b := range group[0].parts {
+			if err == nil {
+				err = b.core.checkUnchanged(b)
+			}
 		}
 		if err != nil {
 			group[0].err = err
 			group = group[1:]
 			continue
 		}
-		n, free := 0, c.active.mt.Capacity()-c.active.mt.Bytes()
-		for n < len(group) && (n == 0 || group[n].batch.memBytes <= free && group[n].batch.table == c.table && !group[n].batch.checked) {
-			free -= group[n].batch.memBytes
-			n++
-		}
-		if err := c.writeGroup(group[:n]); err != nil {
+		n := d.roomFor(group)
+		if err := d.writeGroup(group[:n]); err != nil {
 			for _, r := range group[:n] {
 				r.err = err
 			}
@@ -128,58 +151,84 @@ func (c *core) commitGroup(group []*commitRequest) {
 	}
 }
 
-// writeGroup logs batches that fit the active memtable and applies them. Where the log cannot take them (a full disk, say)
-// it is rewound, and writing may be tried again. After a failed sync the core takes no more writes: what reached the disk
-// is known only after a re-open.
-func (c *core) writeGroup(group []*commitRequest) error {
-	before := c.log.Size()
-	last, size, err := c.appendGroup(group)
+// roomFor returns how many requests, the first of which has room, find room in the memtables as they are. It runs under
+// writeMu.
+func (d *database) roomFor(group []*commitRequest) int {
+	taken := map[*core]int{}
+	total := d.activesBytes()
+	for i, r := range group {
+		total += r.memBytes()
+		if i > 0 && total > d.opts.MemtableBytes {
+			return i
+		}
+		for _, b := range r.parts {
+			c := b.core
+			taken[c] += b.memBytes
+			if i > 0 && (b.checked || b.table != c.table || c.active == nil || c.active.free() < taken[c]) {
+				return i
+			}
+		}
+	}
+	return len(group)
+}
+
+// writeGroup logs batches that fit the active memtables and applies them. Where the log cannot take them (a full disk,
+// say) it is rewound, and writing may be tried again. After a failed sync the database takes no more writes: what reached
+// the disk is known only after a re-open.
+func (d *database) writeGroup(group []*commitRequest) error {
+	before := d.log.Size()
+	last, size, err := d.appendGroup(group)
 	if err != nil {
 		return err
 	}
-	rows := int(last - c.lastSeq)
+	rows := int(last - d.lastSeq)
 	insert := sync.OnceValue(func() error {
 		for _, r := range group {
-			if err := applyToMemtable(c.active, r.batch.data); err != nil {
-				return err
+			for _, b := range r.parts {
+				if err := applyToMemtable(b.core.active, b.data); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
-	err = c.syncBeside(rows, size, insert)
+	err = d.syncBeside(rows, size, insert)
 	if err != nil {
-		c.log.TakeBack(before)
+		d.log.TakeBack(before)
 	}
-	// Rows that are in the memtable but not durable are not published, and a core that failed flushes no more.
+	// Rows that are in the memtable but not durable are not published, and a database that failed flushes no more.
 	if e := insert(); err == nil {
 		err = e
 	}
 	if err != nil {
-		return c.fail(err)
+		return d.fail(err)
 	}
-	c.lastSeq = last
-	c.publish(c.active, last)
-	c.stats.walBytes.Add(int64(size))
-	c.stats.rowsWritten.Add(int64(rows))
-	c.stats.groups.Add(1)
+	d.lastSeq, d.loggedSeq = last, last
+	d.publish(group, last)
+	d.stats.walBytes.Add(int64(size))
+	d.stats.rowsWritten.Add(int64(rows))
+	d.stats.groups.Add(1)
 	return nil
 }
 
-// appendGroup gives the batches their sequence numbers and appends them to the log.
-func (c *core) appendGroup(group []*commitRequest) (last base.Seq, size int, err error) {
-	last = c.lastSeq
+// appendGroup gives the batches their sequence numbers and appends them to the log, a record for each request.
+func (d *database) appendGroup(group []*commitRequest) (last base.Seq, size int, err error) {
+	last = d.lastSeq
 	payloads := make([][]byte, len(group))
 	for i, r := range group {
-		r.batch.seal(last+1, c.table.schema.SchemaID)
-		last += base.Seq(r.batch.n)
+		for _, b := range r.parts {
+			b.seal(last + 1)
+			last += base.Seq(b.n)
+			b.last = last
+		}
 		r.seq = last
-		payloads[i] = r.batch.data
-		size += len(r.batch.data)
+		payloads[i] = joinBatches(r.parts)
+		size += len(payloads[i])
 	}
-	before := c.log.Size()
-	if err := c.log.AppendGroup(payloads); err != nil {
-		if c.log.Rewind(before) != nil {
-			return 0, 0, c.fail(err)
+	before := d.log.Size()
+	if err := d.log.AppendGroup(payloads); err != nil {
+		if d.log.Rewind(before) != nil {
+			return 0, 0, d.fail(err)
 		}
 		return 0, 0, err
 	}
@@ -188,38 +237,44 @@ func (c *core) appendGroup(group []*commitRequest) (last base.Seq, size int, err
 
 // syncBeside makes the log durable, if the options ask for it. Another goroutine runs insert meanwhile, if it comes to it
 // in time; for few rows it is not worth waking one.
-func (c *core) syncBeside(rows, bytes int, insert func() error) error {
+func (d *database) syncBeside(rows, bytes int, insert func() error) error {
 	const few = 64
-	if c.opts.Durability != Sync {
-		c.syncLater(bytes)
+	if d.opts.Durability != Sync {
+		d.syncLater(bytes)
 		return nil
 	}
 	if rows >= few {
 		go func() { _ = insert() }() // the caller asks for the result
 	}
-	c.stats.walSyncs.Add(1)
-	return c.log.Sync()
+	d.stats.walSyncs.Add(1)
+	return d.log.Sync()
 }
 
 // syncLater has the sync loop sync the log, if much was written since it last did.
-func (c *core) syncLater(bytes int) {
+func (d *database) syncLater(bytes int) {
 	const much = 8 << 20
-	c.logDirty.Store(true)
-	if c.unsynced += bytes; c.unsynced < much {
+	d.logDirty.Store(true)
+	if d.unsynced += bytes; d.unsynced < much {
 		return
 	}
-	c.unsynced = 0
+	d.unsynced = 0
 	select {
-	case c.syncWork <- struct{}{}:
+	case d.syncWork <- struct{}{}:
 	default:
 	}
 }
 
+// applyToMemtable inserts the rows of a sealed batch.
 func applyToMemtable(e *memEntry, data []byte) error {
 	r, err := readBatch(data)
 	if err != nil {
 		return err
 	}
+	return r.apply(e)
+}
+
+// apply inserts the rows.
+func (r batchReader) apply(e *memEntry) error {
 	for i := range r.n {
 		op, key, value, err := r.next()
 		if err != nil {
@@ -232,40 +287,96 @@ func applyToMemtable(e *memEntry, data []byte) error {
 	return nil
 }
 
-// publish makes all entries of e visible, up to seq.
-func (c *core) publish(e *memEntry, seq base.Seq) {
-	c.mu.Lock()
-	e.visible = e.mt.Len()
-	e.lastSeq = seq
-	c.visible = seq
-	c.stateVersion.Add(1)
-	c.mu.Unlock()
+// publish makes what was inserted for a group visible, up to seq, in all tables at once.
+func (d *database) publish(group []*commitRequest, seq base.Seq) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range group {
+		for _, b := range r.parts {
+			e := b.core.active
+			e.visible = e.mt.Len()
+			e.lastSeq = b.last
+			b.core.stateVersion.Add(1)
+		}
+	}
+	d.visible = seq
 }
 
-// makeRoom makes the active memtable have room for a batch; it runs under writeMu. Writers wait here when flushes or
-// compactions fall behind, without writeMu, so that nobody else has to wait.
-func (c *core) makeRoom(b *batch) error {
-	n := b.memBytes
+// makeRoom makes the active memtables have room for batches of different tables; it runs under writeMu. Together the
+// active memtables have at most the size of one: when that is reached all of them are retired, and a log begins anew.
+// Writers wait here when flushes or compactions fall behind, without writeMu, so that nobody else has to wait.
+func (d *database) makeRoom(parts []*batch) error {
 	for {
-		if err := c.writable(); err != nil {
+		if err := d.writable(); err != nil {
 			return err
 		}
-		if c.table == nil || b.table != c.table {
-			return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered while rows for it were on their way", c.dir)
+		for _, b := range parts {
+			if b.core.table == nil || b.table != b.core.table {
+				return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered while rows for it were on their way", b.core.dir)
+			}
 		}
-		if c.active != nil && c.active.mt.Capacity()-c.active.mt.Bytes() >= n {
+		full, missing := d.lacksRoom(parts)
+		if !full && !missing {
 			return nil
 		}
-		if !c.mustStop() {
-			return c.rotate(max(c.opts.MemtableBytes, n+memtableSlack))
+		cores := coresOf(parts)
+		if !d.mustStop(cores) {
+			if full {
+				if err := d.retireActives(); err != nil {
+					return err
+				}
+			}
+			return d.startMemtables(parts)
 		}
-		c.writeMu.Unlock()
-		err := c.waitForRoom(c.hardLimit, nil)
-		c.writeMu.Lock()
+		d.writeMu.Unlock()
+		err := d.waitForRoom(cores, func() stallReason { return d.hardLimit(cores) }, nil)
+		d.writeMu.Lock()
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func coresOf(parts []*batch) []*core {
+	cores := make([]*core, len(parts))
+	for i, b := range parts {
+		cores[i] = b.core
+	}
+	return cores
+}
+
+// lacksRoom reports whether the active memtables are too full for batches, and whether some of those that they need, or
+// the log, are missing.
+func (d *database) lacksRoom(parts []*batch) (full, missing bool) {
+	missing = d.log == nil
+	used, need := d.activesBytes(), 0
+	for _, b := range parts {
+		need += b.memBytes
+		switch e := b.core.active; {
+		case e == nil:
+			missing = true
+		case e.free() < b.memBytes:
+			full = true
+		}
+	}
+	return full || used > 0 && used+need > d.opts.MemtableBytes, missing
+}
+
+// startMemtables starts the log and the memtables that batches need and that are missing.
+func (d *database) startMemtables(parts []*batch) error {
+	if d.log == nil {
+		if err := d.openLog(); err != nil {
+			return err
+		}
+	}
+	for _, b := range parts {
+		if b.core.active == nil {
+			if err := b.core.startMemtable(max(d.opts.MemtableBytes, b.memBytes+memtableSlack)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // memtableSlack covers what an empty memtable takes for itself.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,42 +126,70 @@ func depth(x, slow, stop float64) float64 {
 	return min((x-slow)/(stop-slow), 1)
 }
 
-// allowance returns how fast writers may go, in bytes a second, and which limit says so, stallNone outside of the slow
-// zones. It runs under mu.
-func (c *core) allowance() (rate float64, why stallReason) {
-	flushes := c.pace.rate()
-	if c.immutables() > c.opts.MaxImmutables/2 {
-		rate, why = max(c.roomRate(), flushes*leastShare), stallImmutables
+// immutables returns how many memtables await their flush: those of the table that has most of them, or as many as all
+// tables have bytes of, for memtables that many tables filled together are small. It runs under mu.
+func (d *database) immutables() int {
+	most, bytes := 0, 0
+	for _, c := range d.tables {
+		n := 0
+		for _, e := range c.unflushed() {
+			if e != c.active {
+				n++
+				bytes += e.mt.Bytes()
+			}
+		}
+		most = max(most, n)
 	}
-	if c.opts.NoAutoCompaction {
+	return max(most, bytes/d.opts.MemtableBytes)
+}
+
+// allowance returns how fast writers of some tables may go, in bytes a second, and which limit says so, stallNone outside
+// of the slow zones. It runs under mu.
+func (d *database) allowance(cores ...*core) (rate float64, why stallReason) {
+	flushes := d.pace.rate()
+	if d.immutables() > d.opts.MaxImmutables/2 {
+		rate, why = max(d.roomRate(), flushes*leastShare), stallImmutables
+	}
+	if d.opts.NoAutoCompaction {
 		return rate, why
 	}
-	l0, pending := c.compactionPressure()
 	in := func(depth float64, reason stallReason) {
 		if r := flushes * max(2*(1-depth), leastShare); depth > 0 && (why == stallNone || r < rate) {
 			rate, why = r, reason
 		}
 	}
-	in(depth(float64(l0), float64(c.opts.L0SlowFiles-1), float64(c.opts.L0StopFiles)), stallL0)
-	in(depth(float64(pending), float64(c.opts.PendingSlowBytes), float64(c.opts.PendingStopBytes)), stallPending)
+	for _, c := range cores {
+		l0, pending := c.compactionPressure()
+		in(depth(float64(l0), float64(d.opts.L0SlowFiles-1), float64(d.opts.L0StopFiles)), stallL0)
+		in(depth(float64(pending), float64(d.opts.PendingSlowBytes), float64(d.opts.PendingStopBytes)), stallPending)
+	}
 	return rate, why
 }
 
-// roomRate returns the rate at which writers fill the room that is left, but for a reserve, while the oldest memtable is
-// flushed. It runs under mu.
-func (c *core) roomRate() float64 {
-	room := (c.opts.MaxImmutables - c.immutables()) * c.opts.MemtableBytes
-	if c.active != nil {
-		room += c.active.mt.Capacity() - c.active.mt.Bytes()
+// roomRate returns the rate at which writers fill the room that is left, but for a reserve, while the oldest memtables
+// are flushed. It runs under mu.
+func (d *database) roomRate() float64 {
+	room := (d.opts.MaxImmutables - d.immutables()) * d.opts.MemtableBytes
+	used := 0
+	left := time.Millisecond
+	for _, c := range d.tables {
+		if c.active != nil {
+			used += c.active.mt.Bytes()
+		}
+		if mems := c.unflushed(); len(mems) > 0 && mems[len(mems)-1] != c.active {
+			left = max(left, d.flushEnds(mems[len(mems)-1]))
+		}
 	}
-	left := c.flushEnds(c.state.mems[len(c.state.mems)-1])
-	return (float64(room) - spareShare*float64(c.opts.MemtableBytes)) / left.Seconds()
+	if used > 0 {
+		room += max(d.opts.MemtableBytes-used, 0)
+	}
+	return (float64(room) - spareShare*float64(d.opts.MemtableBytes)) / left.Seconds()
 }
 
 // flushEnds returns how long the flush of a memtable is expected to take from now on: as long as earlier ones, and as its
 // own progress says. It runs under mu.
-func (c *core) flushEnds(e *memEntry) time.Duration {
-	left := c.pace.expected(e.mt.Bytes())
+func (d *database) flushEnds(e *memEntry) time.Duration {
+	left := d.pace.expected(e.mt.Bytes())
 	shortest := max(left/16, time.Millisecond)
 	if e.flushing {
 		elapsed := time.Since(e.flushBegan)
@@ -172,12 +201,18 @@ func (c *core) flushEnds(e *memEntry) time.Duration {
 	return max(left, shortest)
 }
 
-// hardLimit returns which limit keeps a memtable from being started, stallNone if none does. It runs under mu.
-func (c *core) hardLimit() stallReason {
-	if c.immutables() >= c.opts.MaxImmutables {
+// hardLimit returns which limit keeps a memtable of some tables from being started, stallNone if none does. It runs under
+// mu.
+func (d *database) hardLimit(cores []*core) stallReason {
+	if d.immutables() >= d.opts.MaxImmutables {
 		return stallImmutables
 	}
-	return c.fileLimit()
+	for _, c := range cores {
+		if why := c.fileLimit(); why != stallNone {
+			return why
+		}
+	}
+	return stallNone
 }
 
 // fileLimit returns which limit keeps files from being added to level 0, stallNone if none does. It runs under mu.
@@ -196,14 +231,17 @@ func (c *core) fileLimit() stallReason {
 
 // slowDown makes the leader of the next group wait for what earlier groups owe. It holds no lock meanwhile; writers that
 // come join the group.
-func (c *core) slowDown() {
-	wait := c.pace.debt()
+func (d *database) slowDown() {
+	wait := d.pace.debt()
 	if wait == 0 {
 		return
 	}
-	c.mu.Lock()
-	_, why := c.allowance()
-	c.mu.Unlock()
+	d.queueMu.Lock()
+	cores := coresOfAll(d.queue)
+	d.queueMu.Unlock()
+	d.mu.Lock()
+	_, why := d.allowance(cores...)
+	d.mu.Unlock()
 	if why == stallNone {
 		return // the reason is gone, and the debt with it
 	}
@@ -212,73 +250,117 @@ func (c *core) slowDown() {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-c.stop:
+	case <-d.stop:
 	}
-	c.stalls.slowed(why, time.Since(start))
+	d.stalls.slowed(why, time.Since(start))
 }
 
 // charge makes a group that was written since start owe for its bytes.
-func (c *core) charge(group []*commitRequest, start time.Time) {
-	c.mu.Lock()
-	rate, why := c.allowance()
-	c.mu.Unlock()
+func (d *database) charge(group []*commitRequest, start time.Time) {
+	cores := coresOfAll(group)
+	d.mu.Lock()
+	rate, why := d.allowance(cores...)
+	d.mu.Unlock()
 	if why == stallNone {
 		return
 	}
 	bytes := 0
 	for _, r := range group {
-		bytes += r.batch.memBytes
+		bytes += r.memBytes()
 	}
-	c.pace.owe(bytes, rate, start)
+	d.pace.owe(bytes, rate, start)
 }
 
-func (c *core) mustStop() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hardLimit() != stallNone
+// coresOfAll returns the tables that requests write to, each once.
+func coresOfAll(group []*commitRequest) (cores []*core) {
+	for _, r := range group {
+		for _, b := range r.parts {
+			if !slices.Contains(cores, b.core) {
+				cores = append(cores, b.core)
+			}
+		}
+	}
+	return cores
 }
 
-// waitForRoom stops a writer while a hard limit is reached, which is what limit returns under mu. Where what could take it
-// below fails, it returns that error: waiting would not end before space comes back, and a write that fails can be made
-// again. interrupted, if not nil, is asked now and then.
-func (c *core) waitForRoom(limit func() stallReason, interrupted func() error) error {
+func (d *database) mustStop(cores []*core) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.hardLimit(cores) != stallNone
+}
+
+// waitForRoom stops a writer of some tables while a hard limit is reached, which is what limit returns under mu. Where
+// what could take it below fails, it returns that error: waiting would not end before space comes back, and a write that
+// fails can be made again. interrupted, if not nil, is asked now and then.
+func (d *database) waitForRoom(cores []*core, limit func() stallReason, interrupted func() error) error {
 	const askEvery = 100 * time.Millisecond
-	failures := c.compactions.retryNow()
-	c.kickCompaction()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	failures := map[*core]int64{}
+	for _, c := range cores {
+		failures[c] = c.compactions.retryNow()
+		c.kickCompaction()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	why := limit()
 	if why == stallNone {
 		return nil
 	}
-	defer c.stalls.stopped(why)()
-	attempt := c.nextFlush()
+	defer d.stalls.stopped(why)()
+	attempts := d.askFlushes()
 	for ; why != stallNone; why = limit() {
-		if err := c.flushStopped(attempt); err != nil {
-			return base.Wrapf(base.CodeOf(err), err, "%d memtables wait for their flush", c.immutables())
+		if err := d.roomStopped(attempts); err != nil {
+			return err
 		}
 		if why != stallImmutables {
-			if err := c.compactions.failedSince(failures); err != nil {
-				return base.Wrapf(base.CodeOf(err), err, "writes wait for a compaction")
+			for c, n := range failures {
+				if err := c.compactions.failedSince(n); err != nil {
+					return base.Wrapf(base.CodeOf(err), err, "writes wait for a compaction")
+				}
 			}
 		}
 		if interrupted == nil {
-			c.flushDone.Wait()
+			d.flushDone.Wait()
 			continue
 		}
-		c.mu.Unlock() // it is the caller's code; what it misses meanwhile the alarm makes up for
+		d.mu.Unlock() // it is the caller's code; what it misses meanwhile the alarm makes up for
 		err := interrupted()
-		c.mu.Lock()
+		d.mu.Lock()
 		if err != nil {
 			return err
 		}
 		alarm := time.AfterFunc(askEvery, func() {
-			c.mu.Lock()
-			c.flushDone.Broadcast()
-			c.mu.Unlock()
+			d.mu.Lock()
+			d.flushDone.Broadcast()
+			d.mu.Unlock()
 		})
-		c.flushDone.Wait()
+		d.flushDone.Wait()
 		alarm.Stop()
+	}
+	return nil
+}
+
+// askFlushes asks for the flush of all memtables that wait for it, and returns the number of the first attempt of each
+// table. It runs under mu.
+func (d *database) askFlushes() map[*core]uint64 {
+	attempts := map[*core]uint64{}
+	for _, c := range d.tables {
+		if mems := c.unflushed(); len(mems) > 0 && mems[len(mems)-1] != c.active {
+			attempts[c] = c.nextFlush()
+		}
+	}
+	return attempts
+}
+
+// roomStopped returns why nobody should wait any longer for flushes, or nil. It runs under mu.
+func (d *database) roomStopped(attempts map[*core]uint64) error {
+	err := d.stopped()
+	for c, n := range attempts {
+		if err == nil && len(c.unflushed()) > 0 {
+			err = c.flushStopped(n)
+		}
+	}
+	if err != nil {
+		return base.Wrapf(base.CodeOf(err), err, "%d memtables wait for their flush", d.immutables())
 	}
 	return nil
 }

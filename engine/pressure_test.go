@@ -273,7 +273,7 @@ func TestAllowance(t *testing.T) {
 	allowance := func() (float64, stallReason) {
 		db.c.mu.Lock()
 		defer db.c.mu.Unlock()
-		return db.c.allowance()
+		return db.c.allowance(db.c)
 	}
 	if _, why := allowance(); why != stallNone {
 		t.Errorf("an empty database is slow: %d", why)

@@ -43,11 +43,13 @@ func (c *core) checkIdle() {
 	}
 }
 
-// rest makes a read-only core let go of its manifest at once, unless a snapshot needs it.
-func (c *core) rest() {
-	c.mu.Lock()
-	c.restLocked()
-	c.mu.Unlock()
+// rest makes a read-only database let go of its manifests at once, unless a snapshot needs them.
+func (d *database) rest() {
+	d.mu.Lock()
+	for _, c := range d.tables {
+		c.restLocked()
+	}
+	d.mu.Unlock()
 }
 
 func (c *core) restLocked() bool {
@@ -63,8 +65,13 @@ func (c *core) restLocked() bool {
 func (c *core) endIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.idle.ended = true
-	if c.idle.timer != nil {
-		c.idle.timer.Stop()
+	c.idle.end()
+}
+
+// end runs under mu.
+func (i *idleness) end() {
+	i.ended = true
+	if i.timer != nil {
+		i.timer.Stop()
 	}
 }

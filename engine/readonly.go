@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -14,212 +15,354 @@ import (
 // the writer has written, in order. Records are seen as soon as they are in the log, which may be a moment before the
 // writer's own fsync returns.
 
-// logTail is how far a read-only core has read the writer's logs.
+// logTail is how far a read-only database has read the writer's logs.
 type logTail struct {
 	mu   sync.Mutex
 	logs []*tailedLog // ascending
 }
 
 type tailedLog struct {
-	num     uint64
-	at      wal.Position
-	entries []*memEntry // oldest first; the last one grows
+	replayedLog
+	at wal.Position
 }
 
-func (t *tailedLog) unref() {
-	for _, e := range t.entries {
-		e.mt.Unref()
+// readView is what a refresh brings together: a catalog, a manifest of each table that it lists, and the logs that those
+// do not cover. It is what there was at one moment if none of them has changed when all are read.
+type readView struct {
+	catalog   *catalog
+	tables    map[uint32]*core
+	manifests map[*core]*manifest.Manifest
+	pinned    []*core // whose manifests are pinned for the time being
+}
+
+func (v *readView) release() {
+	for _, c := range v.pinned {
+		c.pinned.remove(v.manifests[c])
 	}
+	v.pinned = nil
 }
 
-func (c *core) openReadOnly() error {
-	if _, err := c.fs.Stat(c.dir); err != nil {
+func (d *database) openReadOnly() error {
+	if _, err := d.fs.Stat(d.root); err != nil {
 		return err
 	}
-	m, err := c.store.Newest()
-	if err != nil {
-		return err
-	}
-	return c.refreshTo(m)
+	return d.refresh()
 }
 
-// refresh brings a read-only core up to date.
-func (c *core) refresh() error {
-	s := c.current()
-	m := s.manifest
-	s.unref()
-	newer, err := c.store.Changed(m)
-	if err != nil {
-		return err
-	}
-	if newer == nil {
-		newer = m
-	}
-	return c.refreshTo(newer)
-}
-
-// refreshTo installs a manifest and the logs that it does not cover. The writer may commit and remove logs meanwhile;
-// then the newer manifest has their rows, so try again with that one.
-func (c *core) refreshTo(m *manifest.Manifest) error {
-	c.tail.mu.Lock()
-	defer c.tail.mu.Unlock()
+// refresh brings a read-only database up to date. The writer may commit and remove logs meanwhile; then the newer
+// manifests have their rows, so it tries again with those.
+func (d *database) refresh() error {
+	d.tail.mu.Lock()
+	defer d.tail.mu.Unlock()
 	const attempts = 100
 	for range attempts {
-		newer, err := c.tryRefresh(m)
-		if err != nil || newer == nil {
+		done, err := d.tryRefresh()
+		if done || err != nil {
 			return err
 		}
-		m = newer
 	}
-	return base.Errorf(base.CodeTimeout, "%s changed %d times while it was read", c.dir, attempts)
+	return base.Errorf(base.CodeTimeout, "%s changed %d times while it was read", d.root, attempts)
 }
 
-// tryRefresh installs m and its logs, or returns what to try instead: a newer manifest, or m again.
-func (c *core) tryRefresh(m *manifest.Manifest) (next *manifest.Manifest, err error) {
-	c.pinned.add(m)
-	defer c.pinned.remove(m)
-	err = c.pinned.lock(c.store, m)
+// tryRefresh installs what there is now. It is to be tried again where done is false and there is no error.
+func (d *database) tryRefresh() (done bool, err error) {
+	v, err := d.readManifests()
+	defer v.release()
 	if err == nil {
-		err = c.readTail(m)
+		err = d.pinView(v)
 	}
-	newer, changedErr := c.store.Changed(m)
+	if err == nil {
+		err = d.readTail(v)
+	}
+	changed, changedErr := d.changedSince(v)
 	switch {
 	case changedErr != nil:
-		return nil, changedErr
-	case newer != nil:
-		return newer, nil // whatever was wrong with manifest or logs: they belonged to another state
+		return false, changedErr
+	case changed:
+		return false, nil // whatever was wrong with manifests or logs: they belonged to another state
 	case err == nil:
-		c.installTail(m)
-		return nil, nil
+		d.installView(v)
+		return true, nil
 	}
 	switch base.CodeOf(err) {
-	case base.CodeNotFound, base.CodeConflict, base.CodeLocked:
-		return m, nil
+	case base.CodeConflict, base.CodeLocked:
+		return false, nil
+	case base.CodeNotFound:
+		return false, d.stillThere(v, err)
 	}
-	return nil, err
+	return false, err
 }
 
-// readTail reads what came to the logs since. A table that was replaced starts afresh.
-func (c *core) readTail(m *manifest.Manifest) error {
-	if err := c.adoptTable(m); err != nil {
+// stillThere returns the error where what was not found is the database itself, rather than what the writer removes.
+func (d *database) stillThere(v *readView, err error) error {
+	if v.manifests[d.main] == nil {
 		return err
 	}
-	if m.Dropped {
-		c.dropTail(^uint64(0))
-		return nil
+	return nil
+}
+
+// readManifests reads the catalog and the newest manifests of its tables.
+func (d *database) readManifests() (*readView, error) {
+	v := &readView{tables: map[uint32]*core{}, manifests: map[*core]*manifest.Manifest{}}
+	var err error
+	if v.catalog, err = readCatalog(d.fs, d.root); err != nil {
+		return v, err
 	}
-	c.dropTail(m.MinLog)
-	if err := c.findLogDir(nil); err != nil {
-		return err
+	ids := append([]uint32{0}, v.catalog.ids...)
+	d.mu.Lock()
+	for _, id := range ids {
+		c := d.tables[id]
+		if c == nil {
+			c = newCore(d, id)
+		}
+		v.tables[id] = c
+		if c.state != nil {
+			v.manifests[c] = c.state.manifest
+		}
 	}
-	numbers, err := listLogs(c.fs, c.walDir, m.MinLog)
-	if err != nil {
-		return err
+	d.mu.Unlock()
+	for _, id := range ids {
+		c := v.tables[id]
+		m := v.manifests[c]
+		if m == nil {
+			if m, err = c.store.Newest(); err != nil {
+				return v, err
+			}
+		} else if newer, err := c.store.Changed(m); err != nil {
+			return v, err
+		} else if newer != nil {
+			m = newer
+		}
+		v.manifests[c] = m
 	}
-	for _, num := range numbers {
-		if err := c.readLog(num); err != nil {
+	return v, nil
+}
+
+// pinView keeps the writer from removing what the view names.
+func (d *database) pinView(v *readView) error {
+	for c, m := range v.manifests {
+		c.pinned.add(m)
+		v.pinned = append(v.pinned, c)
+		if err := c.pinned.lock(c.store, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// adoptTable makes the table of m the core's, and forgets rows of another one.
-func (c *core) adoptTable(m *manifest.Manifest) error {
-	c.mu.Lock()
-	cur := c.state
-	c.mu.Unlock()
-	same := cur != nil && cur.manifest.TableUUID == m.TableUUID && cur.manifest.Dropped == m.Dropped
-	if same && (m.Dropped || cur.manifest.Schema.SchemaID == m.Schema.SchemaID) {
-		c.lastFlushed = m.FlushedSeq
+// changedSince reports whether the catalog, or a manifest of the view, is not the newest any more.
+func (d *database) changedSince(v *readView) (bool, error) {
+	if v.catalog == nil {
+		return false, nil
+	}
+	now, err := readCatalog(d.fs, d.root)
+	if err != nil {
+		return false, err
+	}
+	if now.version != v.catalog.version {
+		return true, nil
+	}
+	for c, m := range v.manifests {
+		if m == nil {
+			continue
+		}
+		if newer, err := c.store.Changed(m); err != nil || newer != nil {
+			return newer != nil, err
+		}
+	}
+	return false, nil
+}
+
+// readTail reads what came to the logs since. Where tables came or were replaced it reads all of them anew.
+func (d *database) readTail(v *readView) error {
+	if err := d.adoptView(v); err != nil {
+		return err
+	}
+	oldest := d.oldestLog()
+	d.dropTail(oldest)
+	if oldest == math.MaxUint64 {
 		return nil
 	}
-	c.dropTail(^uint64(0))
-	c.lastFlushed = m.FlushedSeq
-	var t *table
-	if !m.Dropped {
-		var err error
-		if t, err = newTable(m.Schema); err != nil {
+	if err := d.findLogDir(); err != nil {
+		return err
+	}
+	numbers, err := listLogs(d.fs, d.walDir, oldest)
+	if err != nil {
+		return err
+	}
+	d.tail.logs = slices.DeleteFunc(d.tail.logs, func(t *tailedLog) bool {
+		_, there := slices.BinarySearch(numbers, t.num)
+		if !there { // the writer removes what is in files
+			t.unref()
+		}
+		return !there
+	})
+	for _, num := range numbers {
+		if err := d.readLog(num); err != nil {
 			return err
 		}
 	}
-	c.mu.Lock()
-	c.table = t
-	c.mu.Unlock()
+	return nil
+}
+
+// adoptView makes the tables of a view the database's, for the reading of logs.
+func (d *database) adoptView(v *readView) error {
+	same := len(v.tables) == len(d.tables)
+	for id, c := range v.tables {
+		m := v.manifests[c]
+		same = same && d.tables[id] == c && c.state != nil && c.state.manifest.TableUUID == m.TableUUID &&
+			c.state.manifest.Dropped == m.Dropped && (m.Dropped || c.state.manifest.Schema.SchemaID == m.Schema.SchemaID)
+	}
+	if !same {
+		d.dropTail(math.MaxUint64)
+	}
+	adopted := map[*core]*table{}
+	for _, c := range v.tables {
+		m := v.manifests[c]
+		c.minLog, c.lastFlushed = m.MinLog, m.FlushedSeq
+		if c.table != nil && same {
+			adopted[c] = c.table
+		} else if !m.Dropped {
+			t, err := newTable(m.Schema)
+			if err != nil {
+				return err
+			}
+			adopted[c] = t
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c, t := range adopted {
+		c.table = t
+	}
+	for _, c := range v.tables {
+		if adopted[c] == nil {
+			c.table = nil
+		}
+	}
+	for id, c := range d.tables {
+		if v.tables[id] != c {
+			c.table = nil
+			d.leaving[c] = struct{}{} // until the view is installed
+		}
+	}
+	d.tables, d.catalog = v.tables, v.catalog
 	return nil
 }
 
 // dropTail forgets logs before minimum.
-func (c *core) dropTail(minimum uint64) {
-	for len(c.tail.logs) > 0 && c.tail.logs[0].num < minimum {
-		c.tail.logs[0].unref()
-		c.tail.logs = c.tail.logs[1:]
+func (d *database) dropTail(minimum uint64) {
+	for len(d.tail.logs) > 0 && d.tail.logs[0].num < minimum {
+		d.tail.logs[0].unref()
+		d.tail.logs = d.tail.logs[1:]
 	}
 }
 
 // readLog reads what came to a log.
-func (c *core) readLog(num uint64) error {
+func (d *database) readLog(num uint64) error {
 	var t *tailedLog
-	for _, l := range c.tail.logs {
+	for _, l := range d.tail.logs {
 		if l.num == num {
 			t = l
 		}
 	}
 	if t == nil {
-		t = &tailedLog{num: num}
-		c.tail.logs = append(c.tail.logs, t)
+		t = &tailedLog{replayedLog: replayedLog{num: num}}
+		d.tail.logs = append(d.tail.logs, t)
 	}
-	path := c.fs.Join(c.walDir, wal.Name(num))
-	var cur *memEntry
-	if n := len(t.entries); n > 0 {
-		cur = t.entries[n-1]
-	}
+	path := d.fs.Join(d.walDir, wal.Name(num))
 	var err error
-	t.at, err = wal.ReplayFrom(c.fs, path, num, t.at, func(offset int64, payload []byte) error {
-		var err error
-		cur, t.entries, err = c.replayBatch(path, offset, num, payload, cur, t.entries)
-		return err
+	t.at, err = wal.ReplayFrom(d.fs, path, num, t.at, func(offset int64, record []byte) error {
+		return inRecord(d.replayRecord(&t.replayedLog, record), path, offset)
 	})
-	if base.CodeOf(err) == base.CodeConflict {
-		// The writer took records back that it could not make durable: read the log anew.
+	if err != nil {
+		// The writer may have taken records back that it could not make durable, or a record of the log may be of a table
+		// that came just now: read the log anew.
 		t.unref()
-		t.at, t.entries = wal.Position{}, nil
+		t.at, t.replayedLog = wal.Position{}, replayedLog{num: num}
 	}
 	return err
 }
 
-// installTail makes what was read visible, all of it at once.
-func (c *core) installTail(m *manifest.Manifest) {
-	var mems []*memEntry
-	c.lastSeq = m.FlushedSeq
-	for _, l := range c.tail.logs {
-		for _, e := range l.entries {
-			if e.lastSeq > m.FlushedSeq {
-				mems = append([]*memEntry{e}, mems...)
-				c.lastSeq = max(c.lastSeq, e.lastSeq)
+// installView makes what was read visible, all of it at once.
+func (d *database) installView(v *readView) {
+	lastSeq := v.catalog.lastSeq
+	mems := map[*core][]*memEntry{}
+	for _, l := range d.tail.logs {
+		l.prune(v.manifests)
+		for c, list := range l.entries {
+			for _, e := range list {
+				mems[c] = append([]*memEntry{e}, mems[c]...)
+				lastSeq = max(lastSeq, e.lastSeq)
 			}
 		}
 	}
-	c.mu.Lock()
+	for _, m := range v.manifests {
+		lastSeq = max(lastSeq, m.FlushedSeq)
+	}
+	d.mu.Lock()
+	d.lastSeq, d.visible = lastSeq, lastSeq
+	var old []*readState
+	files := map[*core][]*liveFile{}
+	for c, m := range v.manifests {
+		if s := c.installTail(m, mems[c]); s != nil {
+			old = append(old, s)
+		}
+		files[c] = c.state.files
+	}
+	for c := range d.leaving {
+		if c.state != nil {
+			old = append(old, c.state)
+		}
+		c.state = c.newState(nil, nil, nil, nil)
+		c.stateVersion.Add(1)
+		c.idle.end()
+	}
+	clear(d.leaving)
+	d.mu.Unlock()
+	for _, s := range old {
+		s.unref()
+	}
+	for c, list := range mems {
+		for _, e := range list {
+			e.resolutions.keepOnly(files[c])
+		}
+	}
+}
+
+// prune gives up the memtables whose rows are all in files.
+func (l *replayedLog) prune(manifests map[*core]*manifest.Manifest) {
+	for c, list := range l.entries {
+		for len(list) > 0 && list[0].lastSeq <= manifests[c].FlushedSeq {
+			list[0].mt.Unref()
+			list = list[1:]
+		}
+		if l.entries[c] = list; len(list) == 0 {
+			delete(l.entries, c)
+		}
+	}
+}
+
+// installTail installs what a refresh found of a table, unless it is what there is, and returns the state that it takes
+// the place of. It runs under mu.
+func (c *core) installTail(m *manifest.Manifest, mems []*memEntry) (old *readState) {
+	c.idle.awake(c.checkIdle)
 	prev := c.state
-	unchanged := prev != nil && prev.manifest == m && c.visible == c.lastSeq && slices.Equal(prev.mems, mems)
-	t := c.table
-	if unchanged {
-		c.idle.awake(c.checkIdle)
-	}
-	c.mu.Unlock()
-	if unchanged {
-		return
-	}
-	s := c.newState(prev, m, t, mems)
-	for _, e := range mems {
-		e.resolutions.keepOnly(s.files)
-	}
-	c.install(s, func() {
-		c.idle.awake(c.checkIdle)
-		c.visible = c.lastSeq
+	if prev != nil && prev.manifest == m && slices.Equal(prev.mems, mems) {
+		grew := false
 		for _, e := range mems {
+			grew = grew || e.visible != e.mt.Len()
 			e.visible = e.mt.Len()
 		}
-	})
+		if grew {
+			c.stateVersion.Add(1)
+		}
+		return nil
+	}
+	c.state = c.newState(prev, m, c.table, mems)
+	for _, e := range mems {
+		e.visible = e.mt.Len()
+	}
+	c.stateVersion.Add(1)
+	return prev
 }

@@ -224,6 +224,16 @@ func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, erro
 	return &DB{shared: s, c: s.c, dir: key.dir, readOnly: readOnly, opts: o}, nil
 }
 
+// share counts one more handle on an engine that has one already.
+func (s *shared) share(writing bool) {
+	registry.mu.Lock()
+	s.handles++
+	if writing {
+		s.writing++
+	}
+	registry.mu.Unlock()
+}
+
 // giveUp takes back the handle of an opening that failed, or that found an engine which its last writer had closed. It
 // runs under s.open.
 func (r *engines) giveUp(s *shared) {
@@ -263,7 +273,7 @@ func (s *shared) closeWriter(flush bool) error {
 		if !flush {
 			return nil
 		}
-		err := s.c.flushAll()
+		err := s.c.flushTables()
 		if base.CodeOf(err) == base.CodeClosed {
 			return nil // the last handle was closed meanwhile: it flushed, or left the rows in the log
 		}
@@ -279,7 +289,7 @@ func (s *shared) closeWriter(flush bool) error {
 	registry.mu.Unlock()
 	if reopened {
 		if flush {
-			return s.c.flushAll()
+			return s.c.flushTables()
 		}
 		return nil
 	}

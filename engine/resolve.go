@@ -219,19 +219,60 @@ func (e *memEntry) keys(from, to int, lo, hi []byte) keySource {
 	return newMemtableKeys(e, from, to, lo, hi)
 }
 
-// memtableKeys takes the keys in the memtable's own order. The sequence numbers of its entries have no gaps, so they tell the
-// arrival.
+// memtableKeys takes the keys in the memtable's own order. What arrived together has sequence numbers without gaps, so runs
+// of them tell the arrival.
 type memtableKeys struct {
-	it                    *memtable.Iter
-	hi                    []byte
-	first, from, to, last base.Seq
+	it   *memtable.Iter
+	hi   []byte
+	runs []seqRun // of entries from to to-1, ascending
+	last uint32
+}
+
+// seqRun are n entries that arrived one after the other, from arrival number at on, with ascending sequence numbers from
+// first on.
+type seqRun struct {
+	first base.Seq
+	at, n uint32
 }
 
 func newMemtableKeys(e *memEntry, from, to int, lo, hi []byte) *memtableKeys {
-	k := &memtableKeys{it: e.mt.NewAllIter(), hi: hi, from: base.Seq(from), to: base.Seq(to)}
-	e.mt.Arrivals(0, 1, func(_ []byte, seq base.Seq, _ base.Op) { k.first = seq })
+	k := &memtableKeys{it: e.mt.NewAllIter(), hi: hi, runs: e.seqRuns(from, to)}
 	k.it.SeekGE(lo)
 	return k
+}
+
+// seqRuns returns the runs of entries from to to-1. Rows of other tables take sequence numbers in between.
+func (e *memEntry) seqRuns(from, to int) []seqRun {
+	if from >= to {
+		return nil
+	}
+	seqAt := func(i int) (seq base.Seq) {
+		e.mt.Arrivals(i, i+1, func(_ []byte, s base.Seq, _ base.Op) { seq = s })
+		return seq
+	}
+	if n := to - from; seqAt(to-1)-seqAt(from) == base.Seq(n-1) {
+		return []seqRun{{first: seqAt(from), at: uint32(from), n: uint32(n)}}
+	}
+	var runs []seqRun
+	at := uint32(from)
+	e.mt.Arrivals(from, to, func(_ []byte, seq base.Seq, _ base.Op) {
+		if n := len(runs); n > 0 && runs[n-1].first+base.Seq(runs[n-1].n) == seq {
+			runs[n-1].n++
+		} else {
+			runs = append(runs, seqRun{first: seq, at: at, n: 1})
+		}
+		at++
+	})
+	return runs
+}
+
+// arrivalOf returns the arrival number of an entry, if it is one of the runs'.
+func (k *memtableKeys) arrivalOf(seq base.Seq) (at uint32, ok bool) {
+	i := sort.Search(len(k.runs), func(i int) bool { return k.runs[i].first > seq }) - 1
+	if i < 0 || seq-k.runs[i].first >= base.Seq(k.runs[i].n) {
+		return 0, false
+	}
+	return k.runs[i].at + uint32(seq-k.runs[i].first), true
 }
 
 func (k *memtableKeys) next() ([]byte, bool) {
@@ -242,7 +283,7 @@ func (k *memtableKeys) next() ([]byte, bool) {
 		}
 		found := false
 		for ; k.it.Valid() && bytes.Equal(k.it.Key(), key); k.it.Next() { // newest first
-			if a := k.it.Seq() - k.first; a >= k.from && a < k.to {
+			if a, ok := k.arrivalOf(k.it.Seq()); ok {
 				k.last, found = a, true
 			}
 		}
@@ -253,7 +294,7 @@ func (k *memtableKeys) next() ([]byte, bool) {
 	return nil, false
 }
 
-func (k *memtableKeys) arrival() uint32 { return uint32(k.last) }
+func (k *memtableKeys) arrival() uint32 { return k.last }
 
 // keyWindow has the keys of a memtable's entries from one arrival number to another, ascending, each once with its first
 // arrival there. The keys alias the memtable.

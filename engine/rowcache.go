@@ -16,11 +16,17 @@ import (
 // A row that was put together of pages in the page cache is only taken once in admitEvery times: a row that is asked for
 // again and again gets in soon, and one that is not costs no place.
 type rowCache struct {
-	*lru.Cache[string, cachedRow]
+	*lru.Cache[rowKey, cachedRow]
 	offered atomic.Uint32
 }
 
 const admitEvery = 8
+
+// rowKey is an encoded key of a table.
+type rowKey struct {
+	table uint32
+	key   string
+}
 
 type cachedRow struct {
 	table  *table // whose layout the record has
@@ -32,14 +38,15 @@ type cachedRow struct {
 var rowCacheSeed = maphash.MakeSeed()
 
 func newRowCache(bytes int64) *rowCache {
-	hash := func(key string) uint64 { return maphash.String(rowCacheSeed, key) }
-	return &rowCache{Cache: lru.New[string, cachedRow](bytes, hash)}
+	const spread = 0x9e3779b97f4a7c15
+	hash := func(k rowKey) uint64 { return maphash.String(rowCacheSeed, k.key) ^ uint64(k.table)*spread }
+	return &rowCache{Cache: lru.New[rowKey, cachedRow](bytes, hash)}
 }
 
 // cached returns the record of a key from the row cache, where it has one that counts in this state.
 func (s *readState) cached(key []byte) ([]byte, bool) {
 	rows := s.core.rows
-	row, ok := rows.Get(unsafe.String(unsafe.SliceData(key), len(key)))
+	row, ok := rows.Get(rowKey{s.core.id, unsafe.String(unsafe.SliceData(key), len(key))})
 	if !ok {
 		return nil, false
 	}
@@ -64,5 +71,5 @@ func (s *readState) cache(key []byte, f *liveFile, pos int64, record []byte, che
 	if !rows.Enabled() || cheap && rows.offered.Add(1)%admitEvery != 0 {
 		return
 	}
-	rows.Put(string(key), cachedRow{table: s.table, file: f.id, pos: uint32(pos), record: record}, len(key)+len(record))
+	rows.Put(rowKey{s.core.id, string(key)}, cachedRow{table: s.table, file: f.id, pos: uint32(pos), record: record}, len(key)+len(record))
 }

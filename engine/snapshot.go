@@ -50,16 +50,21 @@ func (c *core) acquire() (*Snapshot, error) {
 	if err := c.awake(); err != nil {
 		return nil, err
 	}
-	s := c.state
-	if s == nil || s.table == nil {
+	if !c.hasTable() {
 		return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
 	}
+	return c.snapshotLocked(), nil
+}
+
+// snapshotLocked takes a snapshot of a table. It runs under mu.
+func (c *core) snapshotLocked() *Snapshot {
+	s := c.state
 	s.ref()
 	snap := &Snapshot{state: s, seq: c.visible, visible: make([]int, len(s.mems))}
 	for i, e := range s.mems {
 		snap.visible[i] = e.visible
 	}
-	return snap, nil
+	return snap
 }
 
 // awake makes sure that the current state is pinned, for a reader to start from. It runs under mu, which it may let go of

@@ -148,8 +148,9 @@ func (f *liveFile) deleted(dbDir string) (*roaring.Bitmap, error) {
 
 // memEntry is a memtable with what the engine knows about it.
 type memEntry struct {
-	mt  *memtable.Memtable
-	log uint64 // the log that holds its rows
+	mt *memtable.Memtable
+	// log is the first log that holds rows of it, lastLog the last one, once it takes no more writes.
+	log, lastLog uint64
 	// visible is how many of its entries readers may see, and lastSeq the newest of their sequence numbers; both are
 	// guarded by core.mu.
 	visible int
@@ -162,6 +163,9 @@ type memEntry struct {
 
 	resolutions resolutionCache
 }
+
+// free returns how many bytes of rows it still takes.
+func (e *memEntry) free() int { return e.mt.Capacity() - e.mt.Bytes() }
 
 // readState is what a reader needs to see the table: immutable but for the growing active memtable. The core holds one
 // reference to the current one, each snapshot one to its own.

@@ -10,15 +10,18 @@ type counters struct {
 	loadSpilled                             atomic.Int64
 }
 
-// Stats are counters since the engine was opened, and gauges. The JSON names are stable.
+// Stats are counters since the engine was opened, and gauges, of all tables of the database together. The JSON names are
+// stable.
 type Stats struct {
-	// Version is the manifest's number, 0 in a database that never had a table. Seq is the newest visible sequence number.
+	// Version is the number of the manifest of the handle's table, 0 where there never was one. Seq is the newest visible
+	// sequence number, Tables how many tables there are.
 	Version int64  `json:"version"`
 	Seq     uint64 `json:"seq"`
+	Tables  int64  `json:"tables"`
 
-	MemtableBytes    int64 `json:"memtable_bytes"`    // of the active memtable
-	MemtableEntries  int64 `json:"memtable_entries"`  // of the active memtable
-	MemtableCapacity int64 `json:"memtable_capacity"` // bytes at which it is flushed
+	MemtableBytes    int64 `json:"memtable_bytes"`    // of the active memtables
+	MemtableEntries  int64 `json:"memtable_entries"`  // of the active memtables
+	MemtableCapacity int64 `json:"memtable_capacity"` // bytes at which they are flushed
 	ImmutableCount   int64 `json:"immutable_memtables"`
 	DataFiles        int64 `json:"data_files"`
 	DataBytes        int64 `json:"data_bytes"`
@@ -55,7 +58,7 @@ func (db *DB) Stats() Stats {
 		CommitGroups: c.stats.groups.Load(), Flushes: c.stats.flushes.Load(), FlushErrors: c.stats.flushErrors.Load(),
 		FlushNanos: c.stats.flushNanos.Load(), FlushedBytes: c.stats.bytesFlushed.Load(), Loads: c.stats.loads.Load(),
 		Commits: c.stats.commits.Load(), WriteStallStats: c.stalls.stats(),
-		MemtableCapacity: int64(c.opts.MemtableBytes), GarbageStats: c.gc.stats(),
+		MemtableCapacity: int64(c.opts.MemtableBytes),
 	}
 	st.ReadStats = c.readStats()
 	st.TxnStats = c.txns.stats()
@@ -64,17 +67,37 @@ func (db *DB) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.Seq = c.visible
-	st.CompactionStats = c.compactionStats()
-	st.MemoryStats = c.memoryStats()
-	if c.state == nil {
-		return st
-	}
-	if c.state.manifest != nil {
+	if c.state != nil && c.state.manifest != nil {
 		st.Version = c.state.manifest.Version
 	}
-	st.ImmutableCount = int64(c.immutables())
+	st.MemoryLimit = c.opts.MemoryLimit
+	for _, t := range c.all() {
+		t.addGauges(&st)
+	}
+	for _, t := range c.tables {
+		if t.hasTable() {
+			st.Tables++
+		}
+	}
+	return st
+}
+
+// addGauges adds what a table has at this moment, and what is counted for each table. It runs under mu.
+func (c *core) addGauges(st *Stats) {
+	st.CompactionStats.add(c.compactionStats())
+	st.GarbageStats.add(c.gc.stats(), c.id == 0)
 	if c.active != nil {
-		st.MemtableBytes, st.MemtableEntries = int64(c.active.mt.Bytes()), int64(c.active.mt.Len())
+		st.MemtableBytes += int64(c.active.mt.Bytes())
+		st.MemtableEntries += int64(c.active.mt.Len())
+	}
+	if c.state == nil {
+		return
+	}
+	for _, e := range c.state.mems {
+		st.MemtablesBytes += int64(e.mt.Bytes())
+		if e != c.active {
+			st.ImmutableCount++
+		}
 	}
 	for _, f := range c.state.files {
 		st.DataFiles++
@@ -82,7 +105,6 @@ func (db *DB) Stats() Stats {
 		st.FileRows += f.meta.Rows
 		st.DeletedRows += f.meta.Deleted
 	}
-	return st
 }
 
 // Version returns the version of the engine.

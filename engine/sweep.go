@@ -85,13 +85,16 @@ func (p *gcPass) sweep() error {
 	if err := p.sweepTemporary(); err != nil {
 		return err
 	}
+	if err := p.sweepTables(); err != nil {
+		return err
+	}
 	return p.sweepData()
 }
 
 func (p *gcPass) sweepMetadata() error {
 	c := p.c
 	dir := c.fs.Join(c.dir, manifest.Dir)
-	names, err := c.list(dir)
+	names, err := c.listDir(dir)
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (p *gcPass) sweepMetadata() error {
 // sweepTemporary removes the directories of bulk loads that nobody runs any more.
 func (p *gcPass) sweepTemporary() error {
 	c := p.c
-	names, err := c.list(c.fs.Join(c.dir, temporaryDir))
+	names, err := c.listDir(c.fs.Join(c.dir, temporaryDir))
 	if err != nil {
 		return err
 	}
@@ -128,18 +131,36 @@ func (p *gcPass) sweepTemporary() error {
 	return nil
 }
 
+// sweepTables names what is among the tables' directories and is not the engine's.
+func (p *gcPass) sweepTables() error {
+	c := p.c
+	if c.id != 0 {
+		return nil
+	}
+	names, err := c.listDir(c.fs.Join(c.root, tablesDir))
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if _, ok := parseTableDir(n); !ok {
+			p.unknown(c.fs.Join(c.root, tablesDir, n))
+		}
+	}
+	return nil
+}
+
 func (p *gcPass) sweepData() error {
 	c := p.c
 	if !c.gc.history.complete() {
 		return nil // without all kept manifests nobody knows what is an orphan
 	}
-	levels, err := c.list(c.fs.Join(c.dir, dataDir))
+	levels, err := c.listDir(c.fs.Join(c.dir, dataDir))
 	if err != nil {
 		return err
 	}
 	var orphans []string
 	for _, level := range levels {
-		names, err := c.list(c.fs.Join(c.dir, dataDir, level))
+		names, err := c.listDir(c.fs.Join(c.dir, dataDir, level))
 		if err != nil {
 			p.unknown(c.fs.Join(c.dir, dataDir, level))
 			continue
@@ -158,9 +179,9 @@ func (p *gcPass) sweepData() error {
 	return p.removeUnowned(orphans, GarbageOrphan)
 }
 
-// list returns the names in a directory, none where it is not there.
-func (c *core) list(dir string) ([]string, error) {
-	names, err := c.fs.List(dir)
+// listDir returns the names in a directory, none where it is not there.
+func (d *database) listDir(dir string) ([]string, error) {
+	names, err := d.fs.List(dir)
 	if base.CodeOf(err) == base.CodeNotFound {
 		return nil, nil
 	}

@@ -64,7 +64,7 @@ func (c *core) newWrite() (*Write, error) {
 
 // newWriteOf starts a change of a table; txn may be nil.
 func newWriteOf(c *core, t *table, txn *txnTable) *Write {
-	w := &Write{c: c, table: t, txn: txn, batch: batch{table: t}}
+	w := &Write{c: c, table: t, txn: txn, batch: batch{core: c, table: t}}
 	if buf, ok := batchBuffers.Get().(*[]byte); ok {
 		w.batch.data = (*buf)[:0]
 	}
@@ -285,7 +285,7 @@ type bulk interface {
 
 // batchBlock moves the rows of the batch into a block.
 func (w *Write) batchBlock() (*Block, error) {
-	w.batch.seal(1, 0)
+	w.batch.seal(1)
 	r, err := readBatch(w.batch.data)
 	if err != nil {
 		return nil, err
@@ -304,7 +304,7 @@ func (w *Write) batchBlock() (*Block, error) {
 			return nil, err
 		}
 	}
-	w.batch = batch{table: w.table, checked: w.batch.checked, since: w.batch.since}
+	w.batch = batch{core: w.c, table: w.table, checked: w.batch.checked, since: w.batch.since}
 	return b, nil
 }
 
