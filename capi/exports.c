@@ -322,6 +322,53 @@ int meru_drop_table(MeruHandle *db, char **err) {
 	return merugo_drop_table(HANDLE(db), OUT(err));
 }
 
+int meru_tables(const MeruHandle *db, MeruTableList **list, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_tables(HANDLE(db), OUT(list), OUT(err));
+}
+
+void meru_table_list_free(MeruTableList *list) {
+	capi_object_free(list);
+}
+
+int meru_open_table(const MeruHandle *db, const char *name, MeruHandle **table, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_open_table(HANDLE(db), (char *)name, OUT(table), OUT(err));
+}
+
+int meru_open_table_id(const MeruHandle *db, uint64_t id, MeruHandle **table, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_open_table_id(HANDLE(db), id, OUT(table), OUT(err));
+}
+
+int meru_rename_table(MeruHandle *db, const char *name, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_rename_table(HANDLE(db), (char *)name, OUT(err));
+}
+
+uint64_t meru_catalog_version(const MeruHandle *db) {
+	if (!db || capi_forked) {
+		return 0;
+	}
+	return merugo_catalog_version(HANDLE(db));
+}
+
+int meru_snapshot_all(const MeruHandle *db, MeruSnapshotSet **set, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_all(HANDLE(db), OUT(set), OUT(err));
+}
+
+int meru_snapshot_of(const MeruSnapshotSet *set, uint64_t id, struct MeruSnapshot **snapshot, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_of(HANDLE(set), id, OUT(snapshot), OUT(err));
+}
+
+void meru_snapshot_set_free(MeruSnapshotSet *set) {
+	if (set && !capi_forked) {
+		merugo_snapshot_set_free(HANDLE(set));
+	}
+}
+
 int meru_table_schema_get(const MeruHandle *db, MeruTableSchema **schema, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_table_schema_get(HANDLE(db), OUT(schema), OUT(err));

@@ -59,33 +59,46 @@ func optionsReport(db *engine.DB) *report {
 
 func versionsReport(db *engine.DB) (*report, error) {
 	r := newReport(number("version"), instant("committed"), text("job"), number("files"), number("rows"),
-		number("bytes"), number("seq"))
-	versions, err := db.Versions()
-	if err != nil {
-		return nil, err
+		number("bytes"), number("seq"), text("table"))
+	return r, eachTable(db, func(name string, table *engine.DB) error {
+		versions, err := table.Versions()
+		for _, v := range versions {
+			r.add(v.Version, v.Committed, v.Job, v.Files, v.Rows, v.Bytes, int64(v.Seq), name)
+		}
+		return err
+	})
+}
+
+// eachTable calls fn with a handle on each table of the database, but for those that are dropped meanwhile.
+func eachTable(db *engine.DB, fn func(name string, table *engine.DB) error) error {
+	for _, info := range db.Tables() {
+		table, err := db.OpenTableID(info.ID)
+		if err == nil {
+			err = fn(info.Name, table)
+			table.Free()
+		}
+		if err != nil && engine.CodeOf(err) != engine.CodeNotFound {
+			return err
+		}
 	}
-	for _, v := range versions {
-		r.add(v.Version, v.Committed, v.Job, v.Files, v.Rows, v.Bytes, int64(v.Seq))
-	}
-	return r, nil
+	return nil
 }
 
 func filesReport(db *engine.DB) (*report, error) {
 	r := newReport(text("path"), number("level"), number("rows"), number("deleted"), number("bytes"),
-		number("seq_min"), number("seq_max"), text("key_min"), text("key_max"))
-	s, err := db.Snapshot()
-	if err != nil {
-		if engine.CodeOf(err) == engine.CodeNotFound {
-			return r, nil // no table, no files
+		number("seq_min"), number("seq_max"), text("key_min"), text("key_max"), text("table"))
+	return r, eachTable(db, func(name string, table *engine.DB) error {
+		s, err := table.Snapshot()
+		if err != nil {
+			return err
 		}
-		return nil, err
-	}
-	defer s.Close()
-	for _, f := range s.Files() {
-		r.add(f.Path, int64(f.Level), f.Rows, f.Deleted, f.Size, int64(f.SeqMin), int64(f.SeqMax),
-			shorten(s.KeyText(f.KeyMin)), shorten(s.KeyText(f.KeyMax)))
-	}
-	return r, nil
+		defer s.Close()
+		for _, f := range s.Files() {
+			r.add(f.Path, int64(f.Level), f.Rows, f.Deleted, f.Size, int64(f.SeqMin), int64(f.SeqMax),
+				shorten(s.KeyText(f.KeyMin)), shorten(s.KeyText(f.KeyMax)), name)
+		}
+		return nil
+	})
 }
 
 // shorten bounds the text of a key, which may have 64 KiB.

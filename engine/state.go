@@ -20,6 +20,7 @@ import (
 
 // table is a schema with the codecs made from it. It is immutable.
 type table struct {
+	number    uint64 // another one for each
 	schema    *base.Schema
 	keySchema *base.Schema
 	layout    *row.Layout
@@ -31,8 +32,10 @@ func newTable(s *base.Schema) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &table{schema: s, keySchema: KeySchema(s), layout: row.NewLayout(s), codec: codec}, nil
+	return &table{number: tableNumbers.Add(1), schema: s, keySchema: KeySchema(s), layout: row.NewLayout(s), codec: codec}, nil
 }
+
+var tableNumbers atomic.Uint64
 
 // dataFile is one immutable Parquet file. It is shared by all states that name it and opened at its first use.
 type dataFile struct {

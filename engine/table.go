@@ -33,8 +33,16 @@ func ValidateSchema(s *Schema) error {
 	return err
 }
 
-// foldName returns what names that stand for the same table have in common.
-func foldName(name string) string { return strings.ToLower(name) }
+// foldName returns what names that stand for the same table have in common: as DuckDB has it, the case of A to Z does not
+// count.
+func foldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r - 'A' + 'a'
+		}
+		return r
+	}, name)
+}
 
 // find returns the table of a name, nil where there is none. It runs under writeMu or mu.
 func (d *database) find(name string) *core {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/merutable/merutable/engine/internal/base"
 )
@@ -129,4 +130,68 @@ func (d *database) awaken() error {
 		return nil
 	}
 	return d.refresh()
+}
+
+// SnapshotSet is what a reader sees of all tables at one moment. Close it. It may be used from many goroutines.
+type SnapshotSet struct {
+	dir       string
+	mu        sync.Mutex
+	snapshots map[uint32]*Snapshot // nil once closed
+}
+
+// SnapshotAll returns what a reader sees of all tables now. A read-only handle has to be refreshed before, to see the
+// newest.
+func (db *DB) SnapshotAll() (*SnapshotSet, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	all, err := db.c.acquireAll()
+	if err != nil {
+		return nil, err
+	}
+	return &SnapshotSet{dir: db.dir, snapshots: all}, nil
+}
+
+// Of returns the snapshot of a table, CodeNotFound where it has none. Close it; it may outlive the set.
+func (s *SnapshotSet) Of(id uint32) (*Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.snapshots == nil {
+		return nil, base.Errorf(base.CodeClosed, "the snapshots of %s were closed", s.dir)
+	}
+	one := s.snapshots[id]
+	if one == nil {
+		return nil, base.Errorf(base.CodeNotFound, "no table of id %d in %s", id, s.dir)
+	}
+	one.state.ref()
+	return &Snapshot{state: one.state, seq: one.seq, visible: one.visible}, nil
+}
+
+// Close gives up what was not taken. A second call does nothing.
+func (s *SnapshotSet) Close() {
+	s.mu.Lock()
+	all := s.snapshots
+	s.snapshots = nil
+	s.mu.Unlock()
+	for _, one := range all {
+		one.Close()
+	}
+}
+
+// CatalogVersion returns a number that changes whenever a table comes or goes, or is defined otherwise.
+func (db *DB) CatalogVersion() uint64 {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	d := db.c.database
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Definitions are numbered, so it takes no more than to add up which ones there are.
+	const spread1, spread2 = 0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9
+	version := uint64(1)
+	for id, c := range d.tables {
+		if c.hasTable() {
+			h := (c.state.table.number + uint64(id)<<48) * spread1
+			version += (h ^ h>>29) * spread2
+		}
+	}
+	return version
 }

@@ -27,12 +27,13 @@ void LogError(DatabaseInstance &instance, const string &doing, const std::except
 
 } // namespace
 
-void DropIfEmpty(DatabaseInstance &instance, const shared_ptr<MeruDatabase> &database) noexcept {
+void DropIfEmpty(DatabaseInstance &instance, const MeruDatabase &database, const string &name) noexcept {
 	try {
-		auto snapshot = MeruSnapshotRef::Acquire(database);
+		auto table = database.OpenTable(name);
+		auto snapshot = table ? MeruSnapshotRef::Acquire(table) : nullptr;
 		if (snapshot && snapshot->Info().live_rows == 0) {
 			snapshot.reset();
-			MeruCall([&](char **err) { return meru_drop_table(database->Get(), err); });
+			MeruCall([&](char **err) { return meru_drop_table(table->Get(), err); });
 		}
 	} catch (std::exception &ex) {
 		LogError(instance, "Dropping a table that could not be filled", ex);
@@ -48,6 +49,7 @@ MerutableCatalog::~MerutableCatalog() {
 		return;
 	}
 	try {
+		current.reset(); // the handles of tables
 		database->Close();
 	} catch (std::exception &ex) {
 		// What was acknowledged is in the log, and comes back at the next open.
@@ -62,47 +64,57 @@ void MerutableCatalog::RequireWritable() const {
 	}
 }
 
-MerutableTableState MerutableCatalog::CurrentTable() {
+optional_ptr<const MerutableTableState> MerutableTables::Find(const string &name) const {
+	auto found = by_name.find(name);
+	return found == by_name.end() ? nullptr : &found->second;
+}
+
+shared_ptr<const MerutableTables> MerutableCatalog::CurrentTables() {
 	lock_guard<mutex> guard(lock);
-	// Read before the schema: if that changes in between, the next look finds out.
-	auto state = meru_state_version(database->Get());
-	if (known && state == engine_state) {
+	// Read before the tables: if they change in between, the next look finds out.
+	auto state = meru_catalog_version(database->Get());
+	if (current && state == engine_state) {
 		return current;
+	}
+	auto result = make_shared_ptr<MerutableTables>();
+	result->version = current ? current->version + 1 : 1;
+	MeruTableListRef list(*database);
+	for (auto &info : list) {
+		auto table = Look(info.id);
+		if (table.entry) {
+			result->by_name[table.entry->name] = std::move(table);
+		}
+	}
+	current = result;
+	engine_state = state;
+	return current;
+}
+
+MerutableTableState MerutableCatalog::Look(uint64_t id) {
+	MerutableTableState result;
+	result.id = id;
+	shared_ptr<MerutableTableEntry> known;
+	if (current) {
+		for (auto &table : current->by_name) {
+			if (table.second.id == id) {
+				known = table.second.entry;
+				result.database = table.second.database;
+			}
+		}
+	}
+	if (!result.database) {
+		result.database = id == 0 ? database : database->OpenTable(id);
 	}
 	MeruTableSchema *engine_schema = nullptr;
-	MerutableTableState result;
-	if (MeruCallIfFound([&](char **err) { return meru_table_schema_get(database->Get(), &engine_schema, err); })) {
-		MeruSchemaHandle handle(engine_schema);
-		auto table = MeruTable::FromEngine(*engine_schema);
-		result = Install(&table);
-	} else {
-		result = Install(nullptr);
+	if (!result.database || !MeruCallIfFound([&](char **err) {
+			return meru_table_schema_get(result.database->Get(), &engine_schema, err);
+		})) {
+		return result;
 	}
-	engine_state = state;
-	known = true;
+	MeruSchemaHandle handle(engine_schema);
+	auto table = MeruTable::FromEngine(*engine_schema);
+	result.entry = known && known->Table().Equals(table) ? known : MerutableTableEntry::Create(*this, *schema, table);
 	return result;
-}
-
-MerutableTableState MerutableCatalog::TableFor(const MeruTable &table) {
-	lock_guard<mutex> guard(lock);
-	// The snapshot may be older or newer than what was found last.
-	known = false;
-	return Install(&table);
-}
-
-MerutableTableState MerutableCatalog::Install(optional_ptr<const MeruTable> table) {
-	if (!table) {
-		if (current.entry || current.version == 0) {
-			current.entry.reset();
-			current.version++;
-		}
-		return current;
-	}
-	if (!current.entry || !current.entry->Table().Equals(*table)) {
-		current.entry = MerutableTableEntry::Create(*this, *schema, *table);
-		current.version++;
-	}
-	return current;
 }
 
 void MerutableCatalog::Initialize(bool) {
@@ -117,8 +129,8 @@ string MerutableCatalog::GetCatalogType() {
 }
 
 optional_idx MerutableCatalog::GetCatalogVersion(ClientContext &context) {
-	// Statements that read the table are bound anew for each execution anyway, see MeruSnapshotLease.
-	return MerutableTransaction::Get(context, *this).Table().version;
+	// Statements that read a table are bound anew for each execution anyway, see MeruSnapshotLease.
+	return MerutableTransaction::Get(context, *this).Tables()->version;
 }
 
 optional_ptr<CatalogEntry> MerutableCatalog::CreateSchema(CatalogTransaction, CreateSchemaInfo &info) {
@@ -179,15 +191,17 @@ ErrorData MerutableCatalog::SupportsCreateTable(BoundCreateTableInfo &) {
 DatabaseSize MerutableCatalog::GetDatabaseSize(ClientContext &context) {
 	DatabaseSize result;
 	auto &transaction = MerutableTransaction::Get(context, *this);
-	auto table = transaction.Table().entry;
-	if (!table) {
-		return result;
-	}
-	auto snapshot = transaction.Lease(table->Table())->Get();
-	for (idx_t i = 0; i < snapshot->Info().file_count; i++) {
-		MeruFileInfo file;
-		MeruCall([&](char **err) { return meru_snapshot_file(snapshot->Get(), i, &file, err); });
-		result.bytes += file.size;
+	for (auto &table : transaction.Tables()->by_name) {
+		auto lease = transaction.TryLease(table.second.entry->Table());
+		if (!lease) {
+			continue;
+		}
+		auto snapshot = lease->Get();
+		for (idx_t i = 0; i < snapshot->Info().file_count; i++) {
+			MeruFileInfo file;
+			MeruCall([&](char **err) { return meru_snapshot_file(snapshot->Get(), i, &file, err); });
+			result.bytes += file.size;
+		}
 	}
 	return result;
 }

@@ -23,9 +23,8 @@ void MerutableSchemaEntry::Scan(ClientContext &context, CatalogType type,
 	if (type != CatalogType::TABLE_ENTRY) {
 		return;
 	}
-	auto state = MerutableTransaction::Get(context, merutable).Table();
-	if (state.entry) {
-		callback(*state.entry);
+	for (auto &table : MerutableTransaction::Get(context, merutable).Tables()->by_name) {
+		callback(*table.second.entry);
 	}
 }
 
@@ -33,9 +32,8 @@ void MerutableSchemaEntry::Scan(CatalogType type, const std::function<void(Catal
 	if (type != CatalogType::TABLE_ENTRY) {
 		return;
 	}
-	auto state = merutable.CurrentTable();
-	if (state.entry) {
-		callback(*state.entry);
+	for (auto &table : merutable.CurrentTables()->by_name) {
+		callback(*table.second.entry);
 	}
 }
 
@@ -45,31 +43,27 @@ optional_ptr<CatalogEntry> MerutableSchemaEntry::LookupEntry(CatalogTransaction 
 	if (type != CatalogType::TABLE_ENTRY && type != CatalogType::VIEW_ENTRY) {
 		return nullptr;
 	}
-	// Without a transaction the catalog itself keeps the entry, until the table changes.
-	auto state = transaction.transaction ? transaction.transaction->Cast<MerutableTransaction>().Table()
-										 : merutable.CurrentTable();
-	if (!state.entry || !StringUtil::CIEquals(state.entry->name, lookup_info.GetEntryName())) {
+	// Without a transaction the catalog itself keeps the entry, until a table changes.
+	auto tables = transaction.transaction ? transaction.transaction->Cast<MerutableTransaction>().Tables()
+										  : merutable.CurrentTables();
+	auto found = tables->Find(lookup_info.GetEntryName());
+	if (!found) {
 		return nullptr;
 	}
+	auto &entry = *found->entry;
 	if (auto at = lookup_info.GetAtClause()) {
 		if (!transaction.transaction || !transaction.HasContext()) {
-			throw BinderException("Table \"%s\" can be read AT a version only inside a transaction", state.entry->name);
+			throw BinderException("Table \"%s\" can be read AT a version only inside a transaction", entry.name);
 		}
 		auto &historic = transaction.transaction->Cast<MerutableTransaction>().Historic();
-		return historic.Lookup(transaction.GetContext(), *state.entry, merutable.SharedDatabase(), *at).get();
+		return historic.Lookup(transaction.GetContext(), entry, found->database, *at).get();
 	}
-	return state.entry.get();
+	return entry;
 }
 
 bool MerutableSchemaEntry::MayCreate(ClientContext &context, const string &name, OnCreateConflict on_conflict) {
-	auto existing = MerutableTransaction::Get(context, merutable).Table().entry;
-	if (!existing) {
+	if (!MerutableTransaction::Get(context, merutable).Tables()->Find(name)) {
 		return true;
-	}
-	if (!StringUtil::CIEquals(existing->name, name)) {
-		throw CatalogException("Table \"%s\" cannot be created: a merutable database holds one table, and \"%s\" holds "
-							   "\"%s\"",
-							   name, merutable.GetName(), existing->name);
 	}
 	switch (on_conflict) {
 	case OnCreateConflict::IGNORE_ON_CONFLICT:
@@ -95,7 +89,8 @@ optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateTable(CatalogTransaction 
 		MayCreate(context, base.table, base.on_conflict);
 		return nullptr;
 	}
-	return merutable_transaction.Table().entry.get();
+	auto created = merutable_transaction.Tables()->Find(base.table);
+	return created ? created->entry.get() : nullptr; // somebody else may have dropped it
 }
 
 void MerutableSchemaEntry::DropEntry(ClientContext &context, DropInfo &info) {
@@ -103,14 +98,14 @@ void MerutableSchemaEntry::DropEntry(ClientContext &context, DropInfo &info) {
 	if (info.type != CatalogType::TABLE_ENTRY) {
 		throw CatalogException("\"%s\" is a table: use DROP TABLE", info.name);
 	}
-	if (!MerutableTransaction::Get(context, merutable).DropTable() &&
+	if (!MerutableTransaction::Get(context, merutable).DropTable(info.name) &&
 		info.if_not_found == OnEntryNotFound::THROW_EXCEPTION) {
 		throw CatalogException("Table with name \"%s\" does not exist any more", info.name);
 	}
 }
 
 void MerutableSchemaEntry::ThrowUnsupported(const char *what) const {
-	throw NotImplementedException("%s is not supported in merutable database \"%s\": it holds a table and nothing else",
+	throw NotImplementedException("%s is not supported in merutable database \"%s\": it holds tables and nothing else",
 								  what, merutable.GetName());
 }
 

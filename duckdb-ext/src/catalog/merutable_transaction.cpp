@@ -2,6 +2,7 @@
 
 #include "catalog/merutable_table_entry.hpp"
 #include "duckdb/common/exception/transaction_exception.hpp"
+#include "duckdb/common/string_util.hpp"
 #include "duckdb/main/attached_database.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/transaction/meta_transaction.hpp"
@@ -46,34 +47,51 @@ void MerutableTransaction::SetReadWrite() {
 	Transaction::SetReadWrite();
 }
 
-MerutableTableState MerutableTransaction::Table() {
+shared_ptr<const MerutableTables> MerutableTransaction::Tables() {
 	lock_guard<mutex> guard(lock);
-	if (pinned.entry) {
+	if (pinned) {
 		return pinned;
 	}
 	if (!looked && catalog.GetAttached().IsReadOnly()) {
 		MeruCall([&](char **err) { return meru_refresh(catalog.Database().Get(), err); });
 	}
 	looked = true;
-	auto result = catalog.CurrentTable();
-	if (result.entry && (entries.empty() || entries.back() != result.entry)) {
-		entries.push_back(result.entry);
+	auto result = catalog.CurrentTables();
+	if (seen.empty() || seen.back() != result) {
+		seen.push_back(result);
 	}
 	return result;
 }
 
+void MerutableTransaction::Pin() {
+	// The tables may change between the two looks: then both are taken again. A table that changes all the time is found
+	// out by whoever asks for its snapshot.
+	constexpr idx_t ATTEMPTS = 10;
+	for (idx_t i = 0; i < ATTEMPTS && !(pinned && pinned == catalog.CurrentTables()); i++) {
+		pinned = catalog.CurrentTables();
+		snapshots = make_uniq<MeruSnapshotSetRef>(catalog.Database());
+	}
+	seen.push_back(pinned);
+}
+
 shared_ptr<MeruSnapshotLease> MerutableTransaction::TryLease(const MeruTable &table) {
 	lock_guard<mutex> guard(lock);
+	if (!snapshots) {
+		Pin();
+	}
+	auto found = pinned->Find(table.name);
+	if (!found) {
+		return nullptr;
+	}
+	auto &lease = leases[found->id];
 	if (!lease) {
-		auto snapshot = MeruSnapshotRef::Acquire(catalog.SharedDatabase());
+		auto snapshot = snapshots->Of(found->id, found->database);
 		if (!snapshot) {
 			return nullptr;
 		}
-		pinned = catalog.TableFor(snapshot->Table());
-		entries.push_back(pinned.entry);
 		lease = make_shared_ptr<MeruSnapshotLease>(std::move(snapshot));
 	}
-	return pinned.entry->Table().Equals(table) ? lease : nullptr;
+	return lease->Get()->Table().Equals(table) ? lease : nullptr;
 }
 
 shared_ptr<MeruSnapshotLease> MerutableTransaction::Lease(const MeruTable &table) {
@@ -87,14 +105,22 @@ shared_ptr<MeruSnapshotLease> MerutableTransaction::Lease(const MeruTable &table
 shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &context, const MeruTable &table) {
 	catalog.RequireWritable();
 	lock_guard<mutex> guard(lock);
+	auto find = [&]() {
+		auto found = catalog.CurrentTables()->Find(table.name);
+		if (!found || !found->entry->Table().Equals(table)) {
+			ThrowChanged(table);
+		}
+		return *found;
+	};
 	if (!write) {
-		write = make_shared_ptr<MeruWriteBatch>(catalog.SharedDatabase(), context);
+		write = make_shared_ptr<MeruWriteBatch>(find().database, context);
+		written = table.name;
+	} else if (!StringUtil::CIEquals(written, table.name)) {
+		throw TransactionException("A statement cannot write to the tables \"%s\" and \"%s\" at once", written,
+								   table.name);
 	}
-	// In this order: the engine refuses to commit a change that began before its table was replaced.
-	auto now = catalog.CurrentTable().entry;
-	if (!now || !now->Table().Equals(table)) {
-		ThrowChanged(table);
-	}
+	// Looked at once the change has begun: the engine refuses to commit one that began before its table was replaced.
+	find();
 	return write;
 }
 
@@ -107,13 +133,14 @@ shared_ptr<MeruWriteBatch> MerutableTransaction::BeginChange(ClientContext &cont
 shared_ptr<MeruWriteBatch> MerutableTransaction::BeginCreate(ClientContext &context, const MeruTable &table,
 															 OnCreateConflict on_conflict) {
 	catalog.RequireWritable();
-	if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT && catalog.CurrentTable().entry) {
+	if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT && catalog.CurrentTables()->Find(table.name)) {
 		return nullptr;
 	}
 	auto schema = table.ToEngine();
 	lock_guard<mutex> guard(lock);
 	write = make_shared_ptr<MeruWriteBatch>(catalog.SharedDatabase(), context, schema.Get(),
 											on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT);
+	written = table.name;
 	return write;
 }
 
@@ -127,7 +154,7 @@ bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict 
 		char *message = nullptr;
 		auto status = meru_create_table(database, schema.Get(), &message);
 		if (status == MeruStatus_Ok) {
-			created_table = true;
+			created_table = table.name;
 			return true;
 		}
 		if (status != MeruStatus_ErrAlreadyExists || on_conflict == OnCreateConflict::ERROR_ON_CONFLICT) {
@@ -138,13 +165,16 @@ bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict 
 			return false;
 		}
 		// Others may create one in between, or drop this one: then it is their turn to be replaced.
-		MeruCallIfFound([&](char **err) { return meru_drop_table(database, err); });
+		if (auto old = catalog.Database().OpenTable(table.name)) {
+			MeruCallIfFound([&](char **err) { return meru_drop_table(old->Get(), err); });
+		}
 	}
 }
 
-bool MerutableTransaction::DropTable() {
+bool MerutableTransaction::DropTable(const string &name) {
 	catalog.RequireWritable();
-	return MeruCallIfFound([&](char **err) { return meru_drop_table(catalog.Database().Get(), err); });
+	auto table = catalog.Database().OpenTable(name);
+	return table && MeruCallIfFound([&](char **err) { return meru_drop_table(table->Get(), err); });
 }
 
 void MerutableTransaction::Commit() {
@@ -156,18 +186,21 @@ void MerutableTransaction::Commit() {
 
 void MerutableTransaction::Rollback() noexcept {
 	write.reset();
-	if (created_table) {
-		DropIfEmpty(catalog.GetDatabase(), catalog.SharedDatabase());
+	if (!created_table.empty()) {
+		DropIfEmpty(catalog.GetDatabase(), catalog.Database(), created_table);
 	}
 	End();
 }
 
 void MerutableTransaction::End() noexcept {
 	write.reset();
-	created_table = false;
-	if (lease) {
-		lease->End();
+	created_table.clear();
+	for (auto &lease : leases) {
+		if (lease.second) {
+			lease.second->End();
+		}
 	}
+	snapshots.reset();
 	historic.End();
 }
 

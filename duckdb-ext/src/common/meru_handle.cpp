@@ -55,6 +55,30 @@ shared_ptr<MeruDatabase> MeruDatabase::OpenReader(ClientContext &context, const 
 	return make_shared_ptr<MeruDatabase>(handle);
 }
 
+shared_ptr<MeruDatabase> MeruDatabase::OpenTable(const string &name) const {
+	MeruHandle *table = nullptr;
+	if (!MeruCallIfFound([&](char **err) { return meru_open_table(handle, name.c_str(), &table, err); })) {
+		return nullptr;
+	}
+	return make_shared_ptr<MeruDatabase>(table);
+}
+
+shared_ptr<MeruDatabase> MeruDatabase::OpenTable(uint64_t id) const {
+	MeruHandle *table = nullptr;
+	if (!MeruCallIfFound([&](char **err) { return meru_open_table_id(handle, id, &table, err); })) {
+		return nullptr;
+	}
+	return make_shared_ptr<MeruDatabase>(table);
+}
+
+MeruTableListRef::MeruTableListRef(const MeruDatabase &database) {
+	MeruCall([&](char **err) { return meru_tables(database.Get(), &list, err); });
+}
+
+MeruTableListRef::~MeruTableListRef() {
+	meru_table_list_free(list);
+}
+
 string MeruDatabase::Path() const {
 	auto path = meru_catalog_path(handle);
 	string result = path ? path : "";

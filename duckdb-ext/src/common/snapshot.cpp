@@ -30,6 +30,22 @@ MeruSnapshotRef::~MeruSnapshotRef() {
 	meru_snapshot_release(snapshot);
 }
 
+MeruSnapshotSetRef::MeruSnapshotSetRef(const MeruDatabase &database) {
+	MeruCall([&](char **err) { return meru_snapshot_all(database.Get(), &set, err); });
+}
+
+MeruSnapshotSetRef::~MeruSnapshotSetRef() {
+	meru_snapshot_set_free(set);
+}
+
+shared_ptr<MeruSnapshotRef> MeruSnapshotSetRef::Of(uint64_t id, shared_ptr<MeruDatabase> database) const {
+	MeruSnapshot *snapshot = nullptr;
+	if (!MeruCallIfFound([&](char **err) { return meru_snapshot_of(set, id, &snapshot, err); })) {
+		return nullptr;
+	}
+	return make_shared_ptr<MeruSnapshotRef>(std::move(database), snapshot);
+}
+
 shared_ptr<MeruSnapshotRef> MeruSnapshotLease::Get() const {
 	lock_guard<mutex> guard(lock);
 	if (!snapshot) {

@@ -1,42 +1,104 @@
 #include "common/statement_snapshots.hpp"
 
+#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/exception/catalog_exception.hpp"
+#include "duckdb/common/string_util.hpp"
 #include "duckdb/main/client_context.hpp"
 
 namespace duckdb {
 
-shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path) {
-	return Get(context, path, nullptr);
+namespace {
+
+//! The table of a name, or the one that is meant where none is given.
+const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &path, const string &name) {
+	for (auto &info : tables) {
+		if (name.empty() ? info.id == 0 || tables.Count() == 1 : StringUtil::CIEquals(info.name, name)) {
+			return info;
+		}
+	}
+	if (tables.Count() == 0) {
+		throw CatalogException("There is no merutable table in \"%s\"", path);
+	}
+	vector<string> names;
+	for (auto &info : tables) {
+		names.push_back(string("\"") + info.name + "\"");
+	}
+	auto list = StringUtil::Join(names, ", ");
+	if (name.empty()) {
+		throw CatalogException("There are several tables in \"%s\", and none in its root: give the parameter table, one of %s",
+							   path, list);
+	}
+	throw CatalogException("There is no table \"%s\" in \"%s\": it has %s", name, path, list);
 }
 
+} // namespace
+
 shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path,
+													  const string &table) {
+	return Get(context, path, table, nullptr);
+}
+
+shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path, const string &table,
 													  optional_ptr<const MeruTableVersion> version) {
 	auto resolved = ResolveMerutablePath(context, path);
-	auto key = version ? resolved + "\n" + version->Key() : resolved;
 	auto state = context.registered_state->GetOrCreate<StatementSnapshots>("merutable_statement_snapshots");
 	lock_guard<mutex> guard(state->lock);
+	auto opened = state->Open(context, resolved);
+	if (!opened) {
+		throw CatalogException("There is no merutable table in \"%s\"", path);
+	}
+	MeruTableListRef tables(*opened->database);
+	auto &info = FindTable(tables, path, table);
+	auto key = resolved + "\n" + std::to_string(info.id) + (version ? "\n" + version->Key() : "");
 	auto entry = state->leases.find(key);
 	if (entry != state->leases.end()) {
 		return entry->second;
 	}
-	auto database = MeruDatabase::OpenReader(context, resolved);
+	auto database = info.id == 0 ? opened->database : opened->database->OpenTable(info.id);
 	shared_ptr<MeruSnapshotRef> snapshot;
 	if (database) {
-		snapshot = version ? version->Acquire(std::move(database)) : MeruSnapshotRef::Acquire(std::move(database));
+		snapshot = version ? version->Acquire(std::move(database)) : opened->snapshots->Of(info.id, std::move(database));
 	}
 	if (!snapshot) {
-		throw CatalogException("There is no merutable table in \"%s\"", path);
+		throw CatalogException("Table \"%s\" in \"%s\" changed while the statement was planned", info.name, path);
 	}
 	auto lease = make_shared_ptr<MeruSnapshotLease>(std::move(snapshot));
 	state->leases[key] = lease;
 	return lease;
 }
 
+optional_ptr<StatementSnapshots::Database> StatementSnapshots::Open(ClientContext &context, const string &resolved) {
+	auto found = databases.find(resolved);
+	if (found != databases.end()) {
+		return &found->second;
+	}
+	Database opened;
+	opened.database = MeruDatabase::OpenReader(context, resolved);
+	if (!opened.database) {
+		return nullptr;
+	}
+	opened.snapshots = make_uniq<MeruSnapshotSetRef>(*opened.database);
+	return &databases.emplace(resolved, std::move(opened)).first->second;
+}
+
+string StatementSnapshots::TableParameter(const string &function, const named_parameter_map_t &parameters) {
+	auto found = parameters.find(TABLE_PARAMETER);
+	if (found == parameters.end()) {
+		return string();
+	}
+	if (found->second.IsNull() || StringValue::Get(found->second).empty()) {
+		throw BinderException("%s: the parameter %s is NULL or empty", function, TABLE_PARAMETER);
+	}
+	return StringValue::Get(found->second);
+}
+
 void StatementSnapshots::QueryEnd() {
 	unordered_map<string, shared_ptr<MeruSnapshotLease>> ended;
+	unordered_map<string, Database> closing;
 	{
 		lock_guard<mutex> guard(lock);
 		std::swap(ended, leases);
+		std::swap(closing, databases);
 	}
 	for (auto &entry : ended) {
 		entry.second->End();

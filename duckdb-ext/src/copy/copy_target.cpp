@@ -139,15 +139,29 @@ string Describe(const vector<string> &names, const vector<LogicalType> &types) {
 	return StringUtil::Join(parts, ", ");
 }
 
-void CheckFits(const MeruTable &existing, const MeruTable &given, bool has_name, bool has_key) {
+//! The table at a path that is meant: that of the name, or without one the table in the root, or the only one. NULL where
+//! it is to be created.
+shared_ptr<MeruDatabase> FindTable(const shared_ptr<MeruDatabase> &database, const string &path, const string &name) {
+	if (!name.empty()) {
+		return database->OpenTable(name);
+	}
+	MeruTableListRef tables(*database);
+	for (auto &info : tables) {
+		if (info.id == 0 || tables.Count() == 1) {
+			return database->OpenTable(info.id);
+		}
+	}
+	if (tables.Count() > 0) {
+		throw BinderException("COPY to \"%s\": there are several tables, and none in its root: give TABLE_NAME", path);
+	}
+	return nullptr;
+}
+
+void CheckFits(const MeruTable &existing, const MeruTable &given, bool has_key) {
 	auto names = given.Names();
 	auto types = given.Types();
 	auto existing_names = existing.Names();
 	auto existing_types = existing.Types();
-	if (has_name && !StringUtil::CIEquals(existing.name, given.name)) {
-		throw InvalidInputException("COPY: the database holds table \"%s\", not \"%s\": it can have one table only",
-									existing.name, given.name);
-	}
 	bool fits = names.size() == existing_names.size();
 	for (idx_t i = 0; fits && i < names.size(); i++) {
 		// An ENUM's own name is no part of the type here.
@@ -203,9 +217,10 @@ CopyTarget CopyTarget::Bind(ClientContext &context, const string &path,
 		table.key.push_back(0);
 	}
 	auto database = MeruDatabase::OpenReader(context, result.path);
-	auto snapshot = database ? MeruSnapshotRef::Acquire(database) : nullptr;
+	auto existing = database ? FindTable(database, path, table.name) : nullptr;
+	auto snapshot = existing ? MeruSnapshotRef::Acquire(existing) : nullptr;
 	if (snapshot) {
-		CheckFits(snapshot->Table(), table, has_name, has_key);
+		CheckFits(snapshot->Table(), table, has_key);
 		result.table = snapshot->Table();
 		result.exists = true;
 		return result;

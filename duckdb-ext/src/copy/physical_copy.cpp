@@ -20,8 +20,10 @@ bool SameTable(const MeruTable &a, const MeruTable &b) {
 //! would ask for it all the time, and take a processor from the engine.
 class CopyGlobalState : public MeruWriteGlobalState {
   public:
-	CopyGlobalState(shared_ptr<MeruDatabase> database, shared_ptr<MeruWriteBatch> write)
-		: MeruWriteGlobalState(std::move(write)), database(std::move(database)) {
+	//! existing is a handle on the table, NULL where it is created.
+	CopyGlobalState(shared_ptr<MeruDatabase> database, shared_ptr<MeruDatabase> existing,
+					shared_ptr<MeruWriteBatch> write)
+		: MeruWriteGlobalState(std::move(write)), database(std::move(database)), existing(std::move(existing)) {
 	}
 	~CopyGlobalState() override {
 		if (committer.joinable()) {
@@ -35,6 +37,9 @@ class CopyGlobalState : public MeruWriteGlobalState {
 			try {
 				write->Commit();
 				// What is in memory goes to files, so that whoever looks at the path finds it all there.
+				if (existing) {
+					existing->Close();
+				}
 				database->Close();
 			} catch (...) {
 				error = std::current_exception();
@@ -55,6 +60,7 @@ class CopyGlobalState : public MeruWriteGlobalState {
 
   private:
 	shared_ptr<MeruDatabase> database;
+	shared_ptr<MeruDatabase> existing;
 	std::thread committer;
 	std::exception_ptr error;
 };
@@ -81,19 +87,20 @@ InsertionOrderPreservingMap<string> MerutablePhysicalCopy::ParamsToString() cons
 
 unique_ptr<MeruWriteGlobalState> MerutablePhysicalCopy::Begin(ClientContext &context) const {
 	auto database = MeruDatabase::Open(target.path, MeruOpenSettings(context).Get());
-	if (!MeruSnapshotRef::Acquire(database)) {
+	auto existing = database->OpenTable(table.name);
+	if (!existing) {
 		auto schema = table.ToEngine();
 		auto write = make_shared_ptr<MeruWriteBatch>(database, context, schema.Get(), false);
-		return make_uniq<CopyGlobalState>(std::move(database), std::move(write));
+		return make_uniq<CopyGlobalState>(std::move(database), nullptr, std::move(write));
 	}
-	auto write = make_shared_ptr<MeruWriteBatch>(database, context);
+	auto write = make_shared_ptr<MeruWriteBatch>(existing, context);
 	// The table may have come, or changed, since the statement was bound. Looked at once the change has begun: the
 	// engine does not commit one whose table was replaced after that.
-	auto snapshot = MeruSnapshotRef::Acquire(database);
+	auto snapshot = MeruSnapshotRef::Acquire(existing);
 	if (!snapshot || !SameTable(snapshot->Table(), table)) {
 		throw TransactionException("COPY: the table in \"%s\" changed while the statement was planned", target.path);
 	}
-	return make_uniq<CopyGlobalState>(std::move(database), std::move(write));
+	return make_uniq<CopyGlobalState>(std::move(database), std::move(existing), std::move(write));
 }
 
 DataChunk &MerutablePhysicalCopy::Prepare(ExecutionContext &context, MeruWriteGlobalState &,

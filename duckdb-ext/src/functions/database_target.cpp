@@ -41,7 +41,7 @@ DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &nam
 		path = ResolveMerutablePath(context, name_or_path);
 		// Without this, opening would say the same of a directory with something else in it as of none.
 		auto reader = MeruDatabase::OpenReader(context, path);
-		if (!reader || !MeruSnapshotRef::Acquire(reader)) {
+		if (!reader || MeruTableListRef(*reader).Count() == 0) {
 			ThrowNothingThere(name_or_path);
 		}
 	}

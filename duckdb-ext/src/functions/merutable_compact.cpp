@@ -76,10 +76,15 @@ void Compact(ClientContext &context, TableFunctionInput &data, DataChunk &output
 	MeruCall([&](char **err) { return meru_flush(database.Get(), err); });
 	auto before = StatsOf(context, database);
 	auto started = std::chrono::steady_clock::now();
-	// Without a table there is nothing to do.
-	MeruCallIfFound([&](char **err) {
-		return meru_compact_range(database.Get(), nullptr, 0, nullptr, 0, Interrupted, &context, err);
-	});
+	for (auto &info : MeruTableListRef(database)) {
+		auto table = database.OpenTable(info.id);
+		if (!table) {
+			continue; // dropped meanwhile
+		}
+		MeruCallIfFound([&](char **err) {
+			return meru_compact_range(table->Get(), nullptr, 0, nullptr, 0, Interrupted, &context, err);
+		});
+	}
 	auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - started);
 	auto after = StatsOf(context, database);
 	// What other compactions and writers did meanwhile is counted too.

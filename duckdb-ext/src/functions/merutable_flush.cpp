@@ -35,11 +35,24 @@ unique_ptr<GlobalTableFunctionState> FlushInit(ClientContext &, TableFunctionIni
 	return make_uniq<FlushState>();
 }
 
+//! Figures of all tables together; the version is that of the table in the root.
 MeruSnapshotInfo InfoOf(const shared_ptr<MeruDatabase> &database) {
-	auto snapshot = MeruSnapshotRef::Acquire(database);
-	MeruSnapshotInfo none;
-	memset(&none, 0, sizeof(none));
-	return snapshot ? snapshot->Info() : none;
+	MeruSnapshotInfo result;
+	memset(&result, 0, sizeof(result));
+	MeruSnapshotSetRef snapshots(*database);
+	for (auto &table : MeruTableListRef(*database)) {
+		auto snapshot = snapshots.Of(table.id, database);
+		if (!snapshot) {
+			continue;
+		}
+		auto &info = snapshot->Info();
+		result.memory_rows += info.memory_rows;
+		result.file_count += info.file_count;
+		if (table.id == 0) {
+			result.version = info.version;
+		}
+	}
+	return result;
 }
 
 void Flush(ClientContext &context, TableFunctionInput &data, DataChunk &output) {

@@ -60,7 +60,8 @@ unique_ptr<FunctionData> GetBind(ClientContext &context, TableFunctionBindInput 
 		throw BinderException("merutable_get: the path is NULL");
 	}
 	auto result = make_uniq<GetBindData>();
-	result->lease = StatementSnapshots::Get(context, StringValue::Get(input.inputs[0]));
+	auto name = StatementSnapshots::TableParameter("merutable_get", input.named_parameters);
+	result->lease = StatementSnapshots::Get(context, StringValue::Get(input.inputs[0]), name);
 	auto snapshot = result->lease->Get();
 	auto &table = snapshot->Table();
 	auto given = input.inputs.size() - 1;
@@ -125,6 +126,7 @@ void MerutableGet::Register(ExtensionLoader &loader) {
 	TableFunction function("merutable_get", {LogicalType::VARCHAR}, Get, GetBind, GetInit);
 	function.varargs = LogicalType::ANY;
 	function.projection_pushdown = true;
+	function.named_parameters[StatementSnapshots::TABLE_PARAMETER] = LogicalType::VARCHAR;
 	function.cardinality = GetCardinality;
 	loader.RegisterFunction(function);
 }

@@ -113,13 +113,15 @@ void MerutableReports::Register(ExtensionLoader &loader) {
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
 							   "merutable_files", "files",
 							   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max",
-											  "key_min", "key_max"},
-							   vector<LogicalType>{text, number, number, number, number, number, number, text, text}));
+											  "key_min", "key_max", "table"},
+							   vector<LogicalType>{text, number, number, number, number, number, number, text, text,
+												   text}));
 	RegisterReport(loader,
 				   make_shared_ptr<ReportInfo>(
 					   "merutable_snapshots", "versions",
-					   vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq"},
-					   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number}));
+					   vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq", "table"},
+					   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number,
+										   text}));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
 							   "merutable_gc", "", vector<string>{"path", "bytes", "reason", "removed", "error"},
 							   vector<LogicalType>{text, number, text, LogicalType::BOOLEAN, text}));

@@ -70,11 +70,12 @@ unique_ptr<FunctionData> ScanBind(ClientContext &context, TableFunctionBindInput
 		throw BinderException("%s: the path is NULL", MerutableScan::NAME);
 	}
 	auto version = AskedVersion(context, input.named_parameters);
-	if (!version) {
+	auto table = StatementSnapshots::TableParameter(MerutableScan::NAME, input.named_parameters);
+	if (!version && table.empty()) {
 		return input.info->Cast<ScanFunctionInfo>().parquet_bind(context, input, return_types, names);
 	}
 	auto function = input.table_function;
-	auto lease = StatementSnapshots::Get(context, StringValue::Get(input.inputs[0]), version.get());
+	auto lease = StatementSnapshots::Get(context, StringValue::Get(input.inputs[0]), table, version.get());
 	return BindSnapshot(context, function, std::move(lease), nullptr, return_types, names);
 }
 
@@ -145,6 +146,7 @@ TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
 	info->parquet_bind = parquet_scan.bind;
 	result.name = MerutableScan::NAME;
 	result.named_parameters.clear();
+	result.named_parameters[StatementSnapshots::TABLE_PARAMETER] = LogicalType::VARCHAR;
 	// Of any type, so that a value that is no version is refused by us, with its name.
 	for (auto &parameter : VERSION_PARAMETERS) {
 		result.named_parameters[parameter[0]] = LogicalType::ANY;

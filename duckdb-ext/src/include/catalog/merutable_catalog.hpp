@@ -1,4 +1,4 @@
-//! An attached database directory as DuckDB sees it: one schema, "main", with at most one table.
+//! An attached database directory as DuckDB sees it: one schema, "main", with its tables.
 
 #pragma once
 
@@ -11,12 +11,23 @@ class MerutableTableEntry;
 
 //! Drops a table that was created a moment ago and stayed empty, because what should have filled it failed. A table
 //! that somebody else wrote to meanwhile stays. Never throws: what goes wrong is in the log of the instance.
-void DropIfEmpty(DatabaseInstance &instance, const shared_ptr<MeruDatabase> &database) noexcept;
+void DropIfEmpty(DatabaseInstance &instance, const MeruDatabase &database, const string &name) noexcept;
 
-//! The table's entry, or none, and a number that no other state of the catalog has.
+//! A table: what the engine calls it, its entry, and the handle through which it is read and written.
 struct MerutableTableState {
+	uint64_t id = 0;
 	shared_ptr<MerutableTableEntry> entry;
+	shared_ptr<MeruDatabase> database;
+};
+
+//! The tables at one moment. Immutable.
+struct MerutableTables {
+	//! A number that no other state of the catalog has.
 	idx_t version = 0;
+	case_insensitive_map_t<MerutableTableState> by_name;
+
+	//! NULL where there is none of that name.
+	optional_ptr<const MerutableTableState> Find(const string &name) const;
 };
 
 class MerutableCatalog : public Catalog {
@@ -33,10 +44,8 @@ class MerutableCatalog : public Catalog {
 	}
 	//! Throws where the database is attached READ_ONLY.
 	void RequireWritable() const;
-	//! What the engine has now, whoever made it. An entry lives as long as somebody holds it.
-	MerutableTableState CurrentTable();
-	//! The same for a schema that was read already, with a snapshot.
-	MerutableTableState TableFor(const MeruTable &table);
+	//! What the engine has now, whoever made it. Entries live as long as somebody holds them.
+	shared_ptr<const MerutableTables> CurrentTables();
 	void Flush();
 
 	void Initialize(bool load_builtin) override;
@@ -78,8 +87,8 @@ class MerutableCatalog : public Catalog {
 
   private:
 	void DropSchema(ClientContext &context, DropInfo &info) override;
-	//! Makes a table, or none, the current one. Under the lock.
-	MerutableTableState Install(optional_ptr<const MeruTable> table);
+	//! The table of an id as the engine has it now; without an entry where there is none any more. Under the lock.
+	MerutableTableState Look(uint64_t id);
 
 	shared_ptr<MeruDatabase> database;
 	//! As it was written in ATTACH.
@@ -87,9 +96,8 @@ class MerutableCatalog : public Catalog {
 	unique_ptr<MerutableSchemaEntry> schema;
 	mutex lock;
 	//! What was found last, and the engine's state in which it was found.
-	MerutableTableState current;
+	shared_ptr<const MerutableTables> current;
 	uint64_t engine_state = 0;
-	bool known = false;
 };
 
 } // namespace duckdb

@@ -1,4 +1,4 @@
-//! The schema "main", the only one of a database. It holds one table, or none.
+//! The schema "main", the only one of a database. It holds the tables.
 
 #pragma once
 

@@ -21,9 +21,10 @@ class MerutableTransaction : public Transaction {
 	//! Throws in a transaction of several statements.
 	void SetReadWrite() override;
 
-	//! The table that this transaction sees. The entry lives as long as the transaction at least.
-	MerutableTableState Table();
-	//! The transaction's snapshot, on loan until the transaction is over. Throws where it is not of that table.
+	//! The tables that this transaction sees. The entries live as long as the transaction at least.
+	shared_ptr<const MerutableTables> Tables();
+	//! The transaction's snapshot of a table, on loan until the transaction is over; those of all tables are of one
+	//! moment. Throws where the table is another one there.
 	shared_ptr<MeruSnapshotLease> Lease(const MeruTable &table);
 	//! The same, NULL where the table was dropped or replaced meanwhile.
 	shared_ptr<MeruSnapshotLease> TryLease(const MeruTable &table);
@@ -40,8 +41,8 @@ class MerutableTransaction : public Transaction {
 	//! Creates the table at once; it is dropped again if the transaction fails. Returns false where there is one
 	//! already, which is only an error if on_conflict says so.
 	bool CreateTable(const MeruTable &table, OnCreateConflict on_conflict);
-	//! Drops the table at once. False: there was none.
-	bool DropTable();
+	//! Drops a table at once. False: there was none.
+	bool DropTable(const string &name);
 
 	//! The older states of tables that the transaction reads.
 	HistoricTables &Historic() {
@@ -52,6 +53,8 @@ class MerutableTransaction : public Transaction {
 	void Rollback() noexcept;
 
   private:
+	//! Takes the snapshots of all tables, unless that was done. Under the lock.
+	void Pin();
 	//! Gives back what lasts no longer than the transaction.
 	void End() noexcept;
 
@@ -59,15 +62,18 @@ class MerutableTransaction : public Transaction {
 	bool several_statements;
 	mutex lock;
 	bool looked = false;
-	shared_ptr<MeruSnapshotLease> lease;
-	//! The table of the snapshot.
-	MerutableTableState pinned;
+	//! Once something was read: the tables and their snapshots, of one moment, and what was lent of them, by id.
+	shared_ptr<const MerutableTables> pinned;
+	unique_ptr<MeruSnapshotSetRef> snapshots;
+	unordered_map<uint64_t, shared_ptr<MeruSnapshotLease>> leases;
 	//! What was given out: DuckDB keeps plain references to entries.
-	vector<shared_ptr<MerutableTableEntry>> entries;
+	vector<shared_ptr<const MerutableTables>> seen;
 	shared_ptr<MeruWriteBatch> write;
+	//! Keeps the table's handle as long as write.
+	string written;
 	HistoricTables historic;
 	//! To be dropped again unless the transaction commits.
-	bool created_table = false;
+	string created_table;
 };
 
 } // namespace duckdb

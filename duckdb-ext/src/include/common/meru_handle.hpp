@@ -27,6 +27,9 @@ class MeruDatabase {
 	//! For reading: this process's writer if there is one, else a read-only engine that was refreshed just now. NULL
 	//! where there is no database.
 	static shared_ptr<MeruDatabase> OpenReader(ClientContext &context, const string &path);
+	//! The same database with another of its tables as the one that calls are about, by name; NULL where there is none.
+	shared_ptr<MeruDatabase> OpenTable(const string &name) const;
+	shared_ptr<MeruDatabase> OpenTable(uint64_t id) const;
 
 	MeruHandle *Get() const {
 		return handle;
@@ -38,6 +41,28 @@ class MeruDatabase {
   private:
 	MeruHandle *handle;
 	atomic<bool> closed{false};
+};
+
+//! The tables of a database, see meru_tables().
+class MeruTableListRef {
+  public:
+	explicit MeruTableListRef(const MeruDatabase &database);
+	~MeruTableListRef();
+	MeruTableListRef(const MeruTableListRef &) = delete;
+	MeruTableListRef &operator=(const MeruTableListRef &) = delete;
+
+	const MeruTableInfo *begin() const { // NOLINT: for range-based loops
+		return list->tables;
+	}
+	const MeruTableInfo *end() const { // NOLINT
+		return list->tables + list->count;
+	}
+	idx_t Count() const {
+		return list->count;
+	}
+
+  private:
+	MeruTableList *list = nullptr;
 };
 
 //! Options for opening.

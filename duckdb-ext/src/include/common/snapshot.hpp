@@ -46,6 +46,21 @@ class MeruSnapshotRef {
 	MeruTable table;
 };
 
+//! What a reader sees of all tables of a database at one moment.
+class MeruSnapshotSetRef {
+  public:
+	explicit MeruSnapshotSetRef(const MeruDatabase &database);
+	~MeruSnapshotSetRef();
+	MeruSnapshotSetRef(const MeruSnapshotSetRef &) = delete;
+	MeruSnapshotSetRef &operator=(const MeruSnapshotSetRef &) = delete;
+
+	//! The snapshot of a table, to which database is a handle. NULL where the set has none.
+	shared_ptr<MeruSnapshotRef> Of(uint64_t id, shared_ptr<MeruDatabase> database) const;
+
+  private:
+	MeruSnapshotSet *set = nullptr;
+};
+
 //! A snapshot on loan to bound statements until the statement or transaction is over. A prepared statement that lies
 //! idle would otherwise pin memory and files for as long as it exists; it is bound anew for each execution anyway.
 class MeruSnapshotLease {
