@@ -59,7 +59,7 @@ func optionsReport(db *engine.DB) *report {
 
 func versionsReport(db *engine.DB) (*report, error) {
 	r := newReport(number("version"), instant("committed"), text("job"), number("files"), number("rows"),
-		number("bytes"), number("seq"), text("table"))
+		number("bytes"), number("seq"), text("table_name"))
 	return r, eachTable(db, func(name string, table *engine.DB) error {
 		versions, err := table.Versions()
 		for _, v := range versions {
@@ -86,7 +86,7 @@ func eachTable(db *engine.DB, fn func(name string, table *engine.DB) error) erro
 
 func filesReport(db *engine.DB) (*report, error) {
 	r := newReport(text("path"), number("level"), number("rows"), number("deleted"), number("bytes"),
-		number("seq_min"), number("seq_max"), text("key_min"), text("key_max"), text("table"))
+		number("seq_min"), number("seq_max"), text("key_min"), text("key_max"), text("table_name"))
 	return r, eachTable(db, func(name string, table *engine.DB) error {
 		s, err := table.Snapshot()
 		if err != nil {

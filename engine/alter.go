@@ -48,6 +48,9 @@ func (c *core) alter(ops []Alteration) error {
 	if err != nil || next == c.table.schema {
 		return err
 	}
+	if err := c.mayBeNamed(next.TableName); err != nil {
+		return err
+	}
 	t, err := newTable(next)
 	if err != nil {
 		return err

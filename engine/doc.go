@@ -1,4 +1,4 @@
-// Package engine is merutable's table engine: one table in a directory, whose rows change all the time and are read
+// Package engine is merutable's table engine: tables in a directory, whose rows change all the time and are read
 // analytically at once.
 //
 // # Basics
@@ -15,6 +15,9 @@
 //	err = db.Close()
 //	db.Free()
 //
+// A [DB] stands for one table of a directory, the one in its root unless it comes from [DB.OpenTable]. All tables share a
+// log, and commits over several of them are atomic.
+//
 // One [Snapshot] serves every reader. It pins a version of the manifest, the memtables and a sequence number.
 //
 // # Invariants
@@ -22,7 +25,7 @@
 //   - Everything in a memtable is newer than everything in data files. Flushes go oldest first; a bulk load flushes the
 //     memtables before it commits.
 //   - The manifest commit is the only linearization point for files. What no manifest names is garbage.
-//   - A log is removed only after a durable manifest covers it. A later log never survives without an earlier one: a
+//   - A log is removed only after durable manifests cover it, of all tables with rows in it. A later log never survives without an earlier one: a
 //     log is synced before the next one is created, at every level of durability.
 //   - Batches become visible in the order of their sequence numbers, each whole.
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/merutable/merutable/engine/internal/manifest"
 )
 
-// Tables come, go and get other names under writeMu. A table is in the root of the database directory, if that is free,
+// Tables come and go, and get other names (alter.go), under writeMu. A table is in the root of the database directory, if that is free,
 // or in a directory of its own that the catalog lists. There a table comes to be, and is gone, with the catalog; in the
 // root with its manifest. What a crash leaves of the other step is found at the next open.
 
@@ -73,6 +73,14 @@ func (d *database) checkNames() error {
 
 func (d *database) existing(c *core) error {
 	return base.Errorf(base.CodeAlreadyExists, "%s holds table %q already", d.root, c.table.schema.TableName)
+}
+
+// mayBeNamed refuses a name that another table has, whatever its case. It runs under writeMu.
+func (c *core) mayBeNamed(name string) error {
+	if other := c.find(name); other != nil && other != c {
+		return c.existing(other)
+	}
+	return nil
 }
 
 // place returns where the next table goes: to the root if that is free, else to a directory that is not made yet. It runs
@@ -251,53 +259,6 @@ func (c *core) commitDrop(listed *catalog) error {
 		}
 	})
 	return nil
-}
-
-func (c *core) renameTable(name string) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	if err := c.writable(); err != nil {
-		return err
-	}
-	if c.table == nil {
-		return base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
-	}
-	if other := c.find(name); other != nil && other != c {
-		return c.existing(other)
-	}
-	s := c.table.schema.Clone()
-	s.TableName = name
-	s.SchemaID++
-	if err := s.Validate(); err != nil {
-		return err
-	}
-	t, err := newTable(s)
-	if err != nil {
-		return err
-	}
-	c.commitMu.Lock()
-	defer c.commitMu.Unlock()
-	now := c.current()
-	defer now.unref()
-	next := c.nextManifest("rename")
-	next.Schema = s
-	if err := c.commit(now.manifest, next); err != nil {
-		return err
-	}
-	c.installTable(next, t)
-	return nil
-}
-
-// installTable installs a manifest that changes the definition of a table and nothing of its rows.
-func (c *core) installTable(next *manifest.Manifest, t *table) {
-	c.mu.Lock()
-	old := c.state
-	c.state = c.newState(old, next, t, old.mems)
-	c.table = t
-	c.stateVersion.Add(1)
-	c.flushDone.Broadcast()
-	c.mu.Unlock()
-	old.unref()
 }
 
 func (c *core) nextManifest(job string) *manifest.Manifest {

@@ -93,13 +93,8 @@ func (d *database) byID(id uint32) *core {
 }
 
 // RenameTable gives the table another name; CodeAlreadyExists where another table has it, in whatever case. Atomic, and
-// durable when it returns. Snapshots keep the old one.
-func (db *DB) RenameTable(name string) error {
-	if err := db.writable(); err != nil {
-		return err
-	}
-	return db.c.renameTable(name)
-}
+// durable when it returns. Snapshots keep the old one. It is [DB.Alter] with a [RenameTable].
+func (db *DB) RenameTable(name string) error { return db.Alter(RenameTable{NewName: name}) }
 
 // acquireAll takes a snapshot of each table, all of one moment. The caller closes them.
 func (d *database) acquireAll() (map[uint32]*Snapshot, error) {

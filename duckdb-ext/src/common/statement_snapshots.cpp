@@ -9,6 +9,8 @@ namespace duckdb {
 
 namespace {
 
+constexpr const char *TABLE_PARAMETERS[] = {"table_name", "table"};
+
 //! The table of a name, or the one that is meant where none is given.
 const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &path, const string &name) {
 	for (auto &info : tables) {
@@ -25,7 +27,7 @@ const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &pat
 	}
 	auto list = StringUtil::Join(names, ", ");
 	if (name.empty()) {
-		throw CatalogException("There are several tables in \"%s\", and none in its root: give the parameter table, one of %s",
+		throw CatalogException("There are several tables in \"%s\", and none in its root: give table_name, one of %s",
 							   path, list);
 	}
 	throw CatalogException("There is no table \"%s\" in \"%s\": it has %s", name, path, list);
@@ -81,15 +83,28 @@ optional_ptr<StatementSnapshots::Database> StatementSnapshots::Open(ClientContex
 	return &databases.emplace(resolved, std::move(opened)).first->second;
 }
 
+void StatementSnapshots::AddTableParameter(named_parameter_type_map_t &parameters) {
+	for (auto name : TABLE_PARAMETERS) {
+		parameters[name] = LogicalType::VARCHAR;
+	}
+}
+
 string StatementSnapshots::TableParameter(const string &function, const named_parameter_map_t &parameters) {
-	auto found = parameters.find(TABLE_PARAMETER);
-	if (found == parameters.end()) {
-		return string();
+	string result;
+	for (auto name : TABLE_PARAMETERS) {
+		auto found = parameters.find(name);
+		if (found == parameters.end()) {
+			continue;
+		}
+		if (found->second.IsNull() || StringValue::Get(found->second).empty()) {
+			throw BinderException("%s: the parameter %s is NULL or empty", function, name);
+		}
+		if (!result.empty()) {
+			throw BinderException("%s: the parameters table and table_name are the same, give one", function);
+		}
+		result = StringValue::Get(found->second);
 	}
-	if (found->second.IsNull() || StringValue::Get(found->second).empty()) {
-		throw BinderException("%s: the parameter %s is NULL or empty", function, TABLE_PARAMETER);
-	}
-	return StringValue::Get(found->second);
+	return result;
 }
 
 void StatementSnapshots::QueryEnd() {

@@ -126,7 +126,7 @@ void MerutableGet::Register(ExtensionLoader &loader) {
 	TableFunction function("merutable_get", {LogicalType::VARCHAR}, Get, GetBind, GetInit);
 	function.varargs = LogicalType::ANY;
 	function.projection_pushdown = true;
-	function.named_parameters[StatementSnapshots::TABLE_PARAMETER] = LogicalType::VARCHAR;
+	StatementSnapshots::AddTableParameter(function.named_parameters);
 	function.cardinality = GetCardinality;
 	loader.RegisterFunction(function);
 }

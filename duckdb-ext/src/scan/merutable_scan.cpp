@@ -146,7 +146,7 @@ TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
 	info->parquet_bind = parquet_scan.bind;
 	result.name = MerutableScan::NAME;
 	result.named_parameters.clear();
-	result.named_parameters[StatementSnapshots::TABLE_PARAMETER] = LogicalType::VARCHAR;
+	StatementSnapshots::AddTableParameter(result.named_parameters);
 	// Of any type, so that a value that is no version is refused by us, with its name.
 	for (auto &parameter : VERSION_PARAMETERS) {
 		result.named_parameters[parameter[0]] = LogicalType::ANY;

@@ -125,6 +125,7 @@ int InChild(const std::function<int()> &fn);
 void TypeCases();
 void SchemaCases();
 void AlterCases();
+void TableCases();
 void MaintenanceCases();
 void WriteCases();
 void SnapshotCases();

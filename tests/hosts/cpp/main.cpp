@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
 	test_dir = argv[1];
 	SchemaCases();
 	AlterCases();
+	TableCases();
 	TypeCases();
 	WriteCases();
 	SnapshotCases();

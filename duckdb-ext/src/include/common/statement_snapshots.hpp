@@ -18,9 +18,10 @@ class StatementSnapshots : public ClientContextState {
 	//! The same for an older state of the table, if version is not NULL.
 	static shared_ptr<MeruSnapshotLease> Get(ClientContext &context, const string &path, const string &table,
 											 optional_ptr<const MeruTableVersion> version);
-	//! The value of the named parameter "table", empty where it was not given; function is for errors.
+	//! The parameter that names a table, under both its names: table is a word of SQL, and needs quotes.
+	static void AddTableParameter(named_parameter_type_map_t &parameters);
+	//! Its value, empty where it was not given; function is for errors.
 	static string TableParameter(const string &function, const named_parameter_map_t &parameters);
-	static constexpr const char *TABLE_PARAMETER = "table";
 
 	void QueryEnd() override;
 	void TransactionCommit(MetaTransaction &transaction, ClientContext &context) override;
