@@ -68,7 +68,7 @@ demo *args: build-release data
     @{{ python }} scripts/demo.py --ext "$(just ext-path)" --data build/data "$@"
 
 # everything that CI runs
-test: lint build-release (build-capi 'release') test-go test-parquet test-sql test-hosts race check-tls
+test: lint build-release (build-capi 'release') test-go test-parquet test-sql test-differential test-hosts race check-tls
 
 # the Go tests
 test-go *packages='./...': init _tools
@@ -77,6 +77,14 @@ test-go *packages='./...': init _tools
 # the SQL tests, inside DuckDB itself
 test-sql *args: build-release
     @{{ python }} tests/sql/run.py --ext "$(just ext-path)" "$@"
+
+# the same SQL on a merutable and on a native table: the same histories every time, for so many seconds
+test-differential seconds='30': build-release
+    @{{ python }} tests/sql/differential.py --ext "$(just ext-path)" --seed 1 --seconds {{ seconds }}
+
+# the same with arguments for tests/sql/differential.py; without a seed, other histories every time
+differential *args: build-release
+    @{{ python }} tests/sql/differential.py --ext "$(just ext-path)" "$@"
 
 # our data files of every type against DuckDB's own Parquet reader
 test-parquet: init

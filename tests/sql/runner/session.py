@@ -20,9 +20,10 @@ class SessionError(Exception):
 
 
 class Result:
-    """types and rows, or error (text as DuckDB gives it)."""
+    """names, types and rows, or error (text as DuckDB gives it)."""
 
     def __init__(self, reply):
+        self.names = reply.get("names", [])
         self.types = reply.get("types", [])
         self.rows = reply.get("rows", [])
         self.error = reply.get("error")
@@ -154,7 +155,8 @@ class Session:
 
     def _note_write(self, connection, text, target):
         """A write to a merutable database makes the session dirty; any other belongs to the session."""
-        alias = target[0] if len(target) > 1 and self._alias(target[0]) else self.default.get(connection, "")
+        elsewhere = len(target) > 1 and target[0].lower() in {"memory", "temp", *self._attached()}
+        alias = target[0] if elsewhere else self.default.get(connection, "")
         if self._alias(alias) and target[:1] != ["temp"]:
             self.dirty = True
         else:
@@ -181,6 +183,9 @@ class Session:
 
     def _alias(self, name):
         return next((a for a in self.aliases if a.lower() == name.lower()), None) if name else None
+
+    def _attached(self):
+        return {key for _, _, tag, key in self.journal if tag == "attach"}
 
     def _drop_entry(self, tag, key):
         key = key.lower() if isinstance(key, str) and tag == "attach" else key

@@ -153,6 +153,9 @@ def _object(tokens):
 
 
 def _copy(tokens):
+    if [t.text.lower() for t in tokens[:2]] == ["from", "database"]:
+        to = next((i for i, t in enumerate(tokens) if t.is_word("to")), 0)
+        return Statement("write", [*_dotted(tokens[to + 1:]), "*"])
     strings = [i for i, t in enumerate(tokens) if t.kind == "string"]
     to = [i for i, t in enumerate(tokens) if t.is_word("to")]
     merutable = any(t.is_word("format") and i + 1 < len(tokens) and tokens[i + 1].text.strip("'").lower() == "merutable"

@@ -74,8 +74,8 @@ class Server:
         connection = self.connection(request["connection"])
         try:
             connection.execute(request["sql"])
-            types = [str(d[1]) for d in connection.description or []]
-            return {"types": types, "rows": fetch(connection, types)}
+            names, types = [d[0] for d in connection.description or []], [str(d[1]) for d in connection.description or []]
+            return {"names": names, "types": types, "rows": fetch(connection, types)}
         except duckdb.Error as error:
             return {"error": str(error), "class": type(error).__name__}
         except (RuntimeError, SystemError, MemoryError) as error:
@@ -104,14 +104,24 @@ def fetch(connection, types):
     table = connection.to_arrow_table()
     table = table.rename_columns([f"c{i}" for i in range(table.num_columns)])
     zone = connection.execute("SELECT current_setting('TimeZone')").fetchone()[0]
-    plain = duckdb.connect(":memory:", config={"threads": 1})
+    plain = plain_instance()
+    plain.execute("SET TimeZone = '" + zone.replace("'", "''") + "'")
+    plain.register("result", table)
     try:
-        plain.execute("SET TimeZone = '" + zone.replace("'", "''") + "'")
-        plain.register("result", table)
         rows = plain.execute("SELECT COLUMNS(*)::VARCHAR FROM result").fetchall()
     finally:
-        plain.close()
+        plain.unregister("result")
     return [list(row) for row in rows]
+
+
+LOCAL = threading.local()
+
+
+def plain_instance():
+    """A DuckDB of this thread's own that only turns values into text; opening one takes longer than most statements."""
+    if not hasattr(LOCAL, "plain"):
+        LOCAL.plain = duckdb.connect(":memory:", config={"threads": 1})
+    return LOCAL.plain
 
 
 def serve(path, cwd):
