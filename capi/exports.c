@@ -527,6 +527,51 @@ void meru_write_free(MeruWrite *write) {
 	}
 }
 
+/* ---- transactions of several statements ---- */
+
+int meru_txn_begin(MeruHandle *db, MeruTxn **txn, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_begin(HANDLE(db), OUT(txn), OUT(err));
+}
+
+void meru_txn_set_interrupt(MeruTxn *txn, MeruInterruptFn interrupt, void *ctx) {
+	if (txn && !capi_forked) {
+		merugo_txn_set_interrupt(HANDLE(txn), interrupt, HANDLE(ctx));
+	}
+}
+
+int meru_txn_schema(MeruTxn *txn, const char *table, MeruTableSchema **schema, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_schema(HANDLE(txn), (char *)table, OUT(schema), OUT(err));
+}
+
+int meru_txn_snapshot(MeruTxn *txn, const char *table, struct MeruSnapshot **snapshot, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_snapshot(HANDLE(txn), (char *)table, OUT(snapshot), OUT(err));
+}
+
+int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_write(HANDLE(txn), (char *)table, OUT(write), OUT(err));
+}
+
+int meru_txn_commit(MeruTxn *txn, uint64_t *seq, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_commit(HANDLE(txn), seq, OUT(err));
+}
+
+void meru_txn_rollback(MeruTxn *txn) {
+	if (txn && !capi_forked) {
+		merugo_txn_rollback(HANDLE(txn));
+	}
+}
+
+void meru_txn_free(MeruTxn *txn) {
+	if (txn && !capi_forked) {
+		merugo_txn_free(HANDLE(txn));
+	}
+}
+
 int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struct ArrowSchema *schema, uint64_t *seq,
 				   char **err) {
 	if (capi_forked) {

@@ -72,7 +72,7 @@ func TestHandlesFromManyThreads(t *testing.T) {
 
 // The names in meru_stats_json() are those of the Go types; docs/CAPI.md has them.
 func TestHandleKinds(t *testing.T) {
-	for _, o := range []any{new(database), new(openOptions), new(tableSchema), new(write), new(snapshot), new(stream)} {
+	for _, o := range []any{new(database), new(openOptions), new(tableSchema), new(write), new(txn), new(snapshot), new(stream)} {
 		if _, known := handles.count()[describe(o)]; !known {
 			t.Errorf("kind %s is not counted", describe(o))
 		}

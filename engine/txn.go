@@ -104,8 +104,27 @@ func (t *Txn) of(db *DB) (*txnTable, error) {
 	return t.table, nil
 }
 
-// Snapshot returns what the transaction sees now: writes that it commits later are not in it. Close it; it may outlive
-// the transaction.
+// named returns what the transaction knows of a table; "" is the one of the handle that it was begun with. It runs under
+// mu.
+func (t *Txn) named(name string) (*txnTable, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
+	}
+	if tt := t.table; tt.table != nil && (name == "" || tt.table.schema.TableName == name) {
+		return tt, nil
+	}
+	return nil, t.noTable(name)
+}
+
+func (t *Txn) noTable(name string) error {
+	if name == "" {
+		return base.Errorf(base.CodeNotFound, "no table in %s", t.c.dir)
+	}
+	return base.Errorf(base.CodeNotFound, "no table %q in %s", name, t.c.root)
+}
+
+// Snapshot returns what the transaction sees now of the handle's table: writes that it commits later are not in it. Close
+// it; it may outlive the transaction.
 func (t *Txn) Snapshot(db *DB) (*Snapshot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,8 +135,30 @@ func (t *Txn) Snapshot(db *DB) (*Snapshot, error) {
 	return tt.snapshot()
 }
 
-// NewWrite starts a statement of the transaction. Its Commit makes it a part of the transaction and returns 0; Close
-// without it leaves nothing. Close it in every case.
+// SnapshotOf is Snapshot for a table of that name, which may be one that only the transaction has.
+func (t *Txn) SnapshotOf(table string) (*Snapshot, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tt, err := t.named(table)
+	if err != nil {
+		return nil, err
+	}
+	return tt.snapshot()
+}
+
+// SchemaOf returns the schema that a table has in the transaction. Do not change it.
+func (t *Txn) SchemaOf(table string) (*Schema, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tt, err := t.named(table)
+	if err != nil {
+		return nil, err
+	}
+	return tt.table.schema, nil
+}
+
+// NewWrite starts a statement of the transaction that changes the handle's table. Its Commit makes it a part of the
+// transaction and returns 0; Close without it leaves nothing. Close it in every case.
 func (t *Txn) NewWrite(db *DB) (*Write, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,13 +166,18 @@ func (t *Txn) NewWrite(db *DB) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := db.writable(); err != nil {
+	return tt.newWrite()
+}
+
+// NewWriteTo is NewWrite for a table of that name.
+func (t *Txn) NewWriteTo(table string) (*Write, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tt, err := t.named(table)
+	if err != nil {
 		return nil, err
 	}
-	if tt.table == nil {
-		return nil, base.Errorf(base.CodeNotFound, "no table in %s", tt.c.dir)
-	}
-	return newWriteOf(tt.c, tt.table, tt), nil
+	return tt.newWrite()
 }
 
 // Bytes returns how much memory, and how much of the disk, the rows of the transaction take.

@@ -41,6 +41,16 @@ const (
 	txnMemoryShare = 4
 )
 
+func (t *txnTable) newWrite() (*Write, error) {
+	if err := t.c.writable(); err != nil {
+		return nil, err
+	}
+	if t.table == nil {
+		return nil, t.txn.noTable("")
+	}
+	return newWriteOf(t.c, t.table, t), nil
+}
+
 // newPrivate makes a private memtable for entries of capacity bytes. It is in memory if the budget allows for it.
 func (t *txnTable) newPrivate(capacity int) (*privateMem, error) {
 	m := new(privateMem)
@@ -192,7 +202,7 @@ func (t *txnTable) owns(s *Snapshot) error {
 // snapshot composes what the transaction sees now.
 func (t *txnTable) snapshot() (*Snapshot, error) {
 	if t.table == nil {
-		return nil, base.Errorf(base.CodeNotFound, "no table in %s", t.c.dir)
+		return nil, t.txn.noTable("")
 	}
 	if len(t.mems) == 0 && t.base != nil && t.base.state.table == t.table {
 		return t.base.clone()

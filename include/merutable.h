@@ -551,6 +551,40 @@ MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struc
 							char **err);
 
 /* ------------------------------------------------------------------------------------------------------------------
+ * Transactions of several statements
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Any number of writes that become visible together. A transaction reads the state of its begin and what it has written
+ * itself; others see nothing of it before the commit. Of two that are open at the same time and write the same key, the
+ * one that commits later fails with ErrConflict; what was only read is not checked (snapshot isolation). Its rows lie in
+ * memory up to a quarter of memtable_bytes, else in temporary files without a name inside the database directory. As
+ * long as it is open, the files and rows of its begin stay. For any number of threads; of two writes that change one key
+ * the one that was committed later counts.
+ *
+ * table: the name of a table, or NULL for the one of the handle that the transaction was begun with. */
+typedef struct MeruTxn MeruTxn;
+/* Free it in every case. The handle must be one for writing, and may be freed before. */
+MERU_API int meru_txn_begin(MeruHandle *db, MeruTxn **txn, char **err);
+/* Asked during meru_txn_commit(), on its thread; interrupt may be NULL, and must not use the transaction. */
+MERU_API void meru_txn_set_interrupt(MeruTxn *txn, MeruInterruptFn interrupt, void *ctx);
+/* The schema that the table has in the transaction; ErrNotFound where there is none. */
+MERU_API int meru_txn_schema(MeruTxn *txn, const char *table, MeruTableSchema **schema, char **err);
+/* What the transaction sees now of a table, its own committed writes included. It stays the same whatever the
+ * transaction does afterwards, and may outlive it. */
+MERU_API int meru_txn_snapshot(MeruTxn *txn, const char *table, struct MeruSnapshot **snapshot, char **err);
+/* A statement: a write whose meru_write_commit() makes it a part of the transaction, whole; *seq is 0 then. Until then
+ * not even the transaction sees it; freed without a commit it leaves nothing. */
+MERU_API int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, char **err);
+/* Makes everything durable and visible at once; *seq (may be NULL) as in meru_put_batch(). It ends the transaction in
+ * every case: after an error nothing was written. ErrConflict: a row that it wrote, or a table, was changed by somebody
+ * else since the begin. */
+MERU_API int meru_txn_commit(MeruTxn *txn, uint64_t *seq, char **err);
+/* Drops everything; after a commit, or a second time, it does nothing. */
+MERU_API void meru_txn_rollback(MeruTxn *txn);
+/* Rolls back what was not committed, and frees. Writes of it that are left can only be freed. */
+MERU_API void meru_txn_free(MeruTxn *txn);
+
+/* ------------------------------------------------------------------------------------------------------------------
  * Snapshots and scans
  * --------------------------------------------------------------------------------------------------------------- */
 

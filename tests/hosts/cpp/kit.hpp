@@ -128,6 +128,7 @@ void AlterCases();
 void TableCases();
 void MaintenanceCases();
 void WriteCases();
+void TxnCases();
 void SnapshotCases();
 void ScanCases();
 void ThreadCases();

@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
 	TableCases();
 	TypeCases();
 	WriteCases();
+	TxnCases();
 	SnapshotCases();
 	ScanCases();
 	MaintenanceCases();

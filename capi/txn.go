@@ -1,0 +1,139 @@
+package main
+
+/*
+#include "capi.h"
+*/
+import "C"
+
+import (
+	"github.com/merutable/merutable/engine"
+)
+
+// txn is what MeruTxn stands for.
+type txn struct{ t *engine.Txn }
+
+//export merugo_txn_begin
+func merugo_txn_begin(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		if err := need(out, "txn"); err != nil {
+			return err
+		}
+		db, err := lookupDB(h)
+		if err != nil {
+			return err
+		}
+		t, err := db.Begin()
+		if err != nil {
+			return err
+		}
+		*out = handles.add(&txn{t: t})
+		return nil
+	})
+}
+
+//export merugo_txn_set_interrupt
+func merugo_txn_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.uintptr_t) {
+	quiet(func() {
+		t, err := lookup[txn](h, "txn")
+		if err != nil {
+			return
+		}
+		if interrupt == nil {
+			t.t.SetInterrupt(nil)
+			return
+		}
+		t.t.SetInterrupt(func() bool { return C.capi_ask_interrupt(interrupt, ctx) != 0 })
+	})
+}
+
+// onTable runs fn with a transaction and the name of a table, which may be NULL.
+func onTable[T any](h C.uintptr_t, table *C.char, out *T, argument string, fn func(t *engine.Txn, table string) error) error {
+	if err := need(out, argument); err != nil {
+		return err
+	}
+	t, err := lookup[txn](h, "txn")
+	if err != nil {
+		return err
+	}
+	name := ""
+	if table != nil {
+		if name, err = goText(table, "table", maxNameText); err != nil {
+			return err
+		}
+	}
+	return fn(t.t, name)
+}
+
+//export merugo_txn_schema
+func merugo_txn_schema(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return onTable(h, table, out, "schema", func(t *engine.Txn, table string) error {
+			s, err := t.SchemaOf(table)
+			if err != nil {
+				return err
+			}
+			return giveSchema(s, out)
+		})
+	})
+}
+
+//export merugo_txn_snapshot
+func merugo_txn_snapshot(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return onTable(h, table, out, "snapshot", func(t *engine.Txn, table string) error {
+			s, err := t.SnapshotOf(table)
+			if err != nil {
+				return err
+			}
+			giveSnapshot(s, out)
+			return nil
+		})
+	})
+}
+
+//export merugo_txn_write
+func merugo_txn_write(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return onTable(h, table, out, "write", func(t *engine.Txn, table string) error {
+			w, err := t.NewWriteTo(table)
+			if err != nil {
+				return err
+			}
+			*out = handles.add(&write{w: w})
+			return nil
+		})
+	})
+}
+
+//export merugo_txn_commit
+func merugo_txn_commit(h C.uintptr_t, seq *C.uint64_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		t, err := lookup[txn](h, "txn")
+		if err != nil {
+			return err
+		}
+		last, err := t.t.Commit()
+		if err == nil && seq != nil {
+			*seq = C.uint64_t(last)
+		}
+		return err
+	})
+}
+
+//export merugo_txn_rollback
+func merugo_txn_rollback(h C.uintptr_t) {
+	quiet(func() {
+		if t, err := lookup[txn](h, "txn"); err == nil {
+			t.t.Rollback()
+		}
+	})
+}
+
+//export merugo_txn_free
+func merugo_txn_free(h C.uintptr_t) {
+	quiet(func() {
+		if t, err := remove[txn](h, "txn"); err == nil {
+			t.t.Rollback()
+		}
+	})
+}
