@@ -555,6 +555,21 @@ int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, char **er
 	return merugo_txn_write(HANDLE(txn), (char *)table, OUT(write), OUT(err));
 }
 
+int meru_txn_create_table(MeruTxn *txn, const MeruTableSchema *schema, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_create_table(HANDLE(txn), HANDLE(schema), OUT(err));
+}
+
+int meru_txn_drop_table(MeruTxn *txn, const char *table, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_drop_table(HANDLE(txn), (char *)table, OUT(err));
+}
+
+int meru_txn_write_table(MeruTxn *txn, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_write_table(HANDLE(txn), HANDLE(schema), replace, OUT(write), OUT(err));
+}
+
 int meru_txn_commit(MeruTxn *txn, uint64_t *seq, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_txn_commit(HANDLE(txn), seq, OUT(err));

@@ -47,7 +47,7 @@ func merugo_txn_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.
 }
 
 // onTable runs fn with a transaction and the name of a table, which may be NULL.
-func onTable[T any](h C.uintptr_t, table *C.char, out *T, argument string, fn func(t *engine.Txn, table string) error) error {
+func onTable[T any](h C.uintptr_t, ctable *C.char, out *T, argument string, fn func(t *engine.Txn, table string) error) error {
 	if err := need(out, argument); err != nil {
 		return err
 	}
@@ -55,13 +55,19 @@ func onTable[T any](h C.uintptr_t, table *C.char, out *T, argument string, fn fu
 	if err != nil {
 		return err
 	}
-	name := ""
-	if table != nil {
-		if name, err = goText(table, "table", maxNameText); err != nil {
-			return err
-		}
+	name, err := tableName(ctable)
+	if err != nil {
+		return err
 	}
 	return fn(t.t, name)
+}
+
+// tableName returns the name of a table, "" for NULL.
+func tableName(ctable *C.char) (string, error) {
+	if ctable == nil {
+		return "", nil
+	}
+	return goText(ctable, "table", maxNameText)
 }
 
 //export merugo_txn_schema
@@ -96,6 +102,54 @@ func merugo_txn_write(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.in
 	return call(cerr, func() error {
 		return onTable(h, table, out, "write", func(t *engine.Txn, table string) error {
 			w, err := t.NewWriteTo(table)
+			if err != nil {
+				return err
+			}
+			*out = handles.add(&write{w: w})
+			return nil
+		})
+	})
+}
+
+//export merugo_txn_create_table
+func merugo_txn_create_table(h, schema C.uintptr_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		t, err := lookup[txn](h, "txn")
+		if err != nil {
+			return err
+		}
+		s, err := lookup[tableSchema](schema, "schema")
+		if err != nil {
+			return err
+		}
+		return t.t.CreateTable(s.copyOf())
+	})
+}
+
+//export merugo_txn_drop_table
+func merugo_txn_drop_table(h C.uintptr_t, table *C.char, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		t, err := lookup[txn](h, "txn")
+		if err != nil {
+			return err
+		}
+		name, err := tableName(table)
+		if err != nil {
+			return err
+		}
+		return t.t.DropTable(name)
+	})
+}
+
+//export merugo_txn_write_table
+func merugo_txn_write_table(h, schema C.uintptr_t, replace C.uint8_t, out, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return onTable(h, nil, out, "write", func(t *engine.Txn, _ string) error {
+			s, err := lookup[tableSchema](schema, "schema")
+			if err != nil {
+				return err
+			}
+			w, err := t.NewTableWrite(s.copyOf(), replace != 0)
 			if err != nil {
 				return err
 			}

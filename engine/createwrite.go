@@ -31,12 +31,22 @@ func (d *database) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, old, err := d.placeOf(t.schema.TableName)
+	w, err := d.newCreation(t)
 	if err != nil {
 		return nil, err
 	}
-	if old != nil && !replace {
-		return nil, d.existing(c)
+	if old := w.creates.replaced; old != nil && !replace {
+		w.Close()
+		return nil, base.Errorf(base.CodeAlreadyExists, "%s holds table %q already", d.root, old.schema.TableName)
+	}
+	return w, nil
+}
+
+// newCreation starts a write that puts a table in the place of the one of its name, if there is one.
+func (d *database) newCreation(t *table) (*Write, error) {
+	c, old, err := d.placeOf(t.schema.TableName)
+	if err != nil {
+		return nil, err
 	}
 	w := &Write{c: c, table: t, batch: batch{core: c, table: t}, creates: &creation{replaced: old}}
 	w.load, err = newLoad(w, nil)

@@ -98,7 +98,7 @@ func (db *DB) DropTable() error {
 	if err := db.writable(); err != nil {
 		return err
 	}
-	return db.c.dropTable()
+	return db.c.dropTable(nil)
 }
 
 // Put inserts a row or replaces the row of its key, and returns its sequence number.

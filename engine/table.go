@@ -202,11 +202,15 @@ func (c *core) create(t *table) error {
 	return nil
 }
 
-func (c *core) dropTable() error {
+// dropTable drops the table, if it is still the one expected; nil is any.
+func (c *core) dropTable(expected *table) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	if err := c.writable(); err != nil {
 		return err
+	}
+	if expected != nil && c.table != expected {
+		return replacedMeanwhile(expected)
 	}
 	if c.table == nil {
 		return base.Errorf(base.CodeNotFound, "no table in %s", c.dir)

@@ -19,13 +19,14 @@ import (
 // As long as it is open, a transaction keeps the files and memtables of its begin. It may be used from many goroutines;
 // which of two writes counts for a key is decided by the order of their commits.
 type Txn struct {
-	c         *core
-	interrupt func() bool
+	d    *database
+	root *core // of the handle that it was begun with
 
-	mu    sync.Mutex
-	done  bool
-	err   error // of a change that is there by half
-	table *txnTable
+	mu        sync.Mutex
+	interrupt func() bool
+	done      bool
+	err       error       // of a change that is there by half
+	tables    []*txnTable // those of its begin, dropped ones included, then those that it has made
 	// anonymous is how many bytes of memory it has that no file backs.
 	anonymous int
 }
@@ -55,21 +56,21 @@ func (s *txnStats) stats() TxnStats {
 	}
 }
 
-// Begin starts a transaction that sees the newest state. End it with Commit or Rollback in every case.
+// Begin starts a transaction that sees the newest state of all tables of the database. End it with Commit or Rollback in
+// every case.
 func (db *DB) Begin() (*Txn, error) {
 	if err := db.writable(); err != nil {
 		return nil, err
 	}
-	t := &Txn{c: db.c}
-	t.table = &txnTable{txn: t, c: db.c}
-	s, err := db.c.acquire()
-	switch {
-	case err == nil:
-		t.table.base, t.table.table = s, s.state.table
-	case base.CodeOf(err) != base.CodeNotFound:
+	all, err := db.c.acquireAll()
+	if err != nil {
 		return nil, err
 	}
-	db.c.txns.open.Add(1)
+	t := &Txn{d: db.c.database, root: db.c}
+	for _, s := range all {
+		t.tables = append(t.tables, &txnTable{txn: t, c: s.state.core, base: s, table: s.state.table})
+	}
+	t.d.txns.open.Add(1)
 	return t, nil
 }
 
@@ -97,30 +98,45 @@ func (t *Txn) of(db *DB) (*txnTable, error) {
 	if db.readOnly {
 		return nil, base.Errorf(base.CodeReadOnly, "the handle on %s is read-only", db.dir)
 	}
-	if db.c != t.c {
+	if db.c.database != t.d {
 		return nil, base.Errorf(base.CodeInvalidArgument, "the transaction is of the database in %s, the handle of that in %s",
-			t.c.dir, db.dir)
+			t.d.root, db.dir)
 	}
-	return t.table, nil
+	return t.ofCore(db.c)
 }
 
-// named returns what the transaction knows of a table; "" is the one of the handle that it was begun with. It runs under
-// mu.
+func (t *Txn) ofCore(c *core) (*txnTable, error) {
+	for _, tt := range t.tables {
+		if tt.c == c && !tt.dropped {
+			return tt, nil
+		}
+	}
+	return nil, base.Errorf(base.CodeNotFound, "no table in %s", c.dir)
+}
+
+// find returns the table of a name, in whatever case, nil where the transaction sees none. It runs under mu.
+func (t *Txn) find(name string) *txnTable {
+	folded := foldName(name)
+	for _, tt := range t.tables {
+		if !tt.dropped && foldName(tt.table.schema.TableName) == folded {
+			return tt
+		}
+	}
+	return nil
+}
+
+// named is find with an error; "" is the table of the handle that it was begun with.
 func (t *Txn) named(name string) (*txnTable, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
 	}
-	if tt := t.table; tt.table != nil && (name == "" || tt.table.schema.TableName == name) {
+	if name == "" {
+		return t.ofCore(t.root)
+	}
+	if tt := t.find(name); tt != nil {
 		return tt, nil
 	}
-	return nil, t.noTable(name)
-}
-
-func (t *Txn) noTable(name string) error {
-	if name == "" {
-		return base.Errorf(base.CodeNotFound, "no table in %s", t.c.dir)
-	}
-	return base.Errorf(base.CodeNotFound, "no table %q in %s", name, t.c.root)
+	return nil, base.Errorf(base.CodeNotFound, "no table %q in %s", name, t.d.root)
 }
 
 // Snapshot returns what the transaction sees now of the handle's table: writes that it commits later are not in it. Close
@@ -181,13 +197,13 @@ func (t *Txn) NewWriteTo(table string) (*Write, error) {
 }
 
 // Bytes returns how much memory, and how much of the disk, the rows of the transaction take.
-func (t *Txn) Bytes() int64 {
+func (t *Txn) Bytes() (n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.done {
-		return 0
+	for _, tt := range t.tables {
+		n += tt.bytes()
 	}
-	return t.table.bytes()
+	return n
 }
 
 // Commit makes all changes of the transaction durable and visible at once, and returns their last sequence number. It
@@ -201,10 +217,10 @@ func (t *Txn) Commit() (uint64, error) {
 	}
 	err, seq := t.err, base.Seq(0)
 	if err == nil {
-		seq, err = t.table.commit(t.interrupt)
+		seq, err = t.write()
 	}
 	if base.CodeOf(err) == base.CodeConflict {
-		t.c.txns.conflicts.Add(1)
+		t.d.txns.conflicts.Add(1)
 	}
 	t.end(err == nil)
 	return seq, err
@@ -222,8 +238,10 @@ func (t *Txn) Rollback() {
 // end gives back what the transaction holds. It runs under mu.
 func (t *Txn) end(committed bool) {
 	t.done = true
-	t.table.close()
-	stats := &t.c.txns
+	for _, tt := range t.tables {
+		tt.close()
+	}
+	stats := &t.d.txns
 	stats.open.Add(-1)
 	if committed {
 		stats.committed.Add(1)

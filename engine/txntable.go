@@ -17,11 +17,13 @@ import (
 // arrival, so what a snapshot sees of one is bounded by how many rows it had. They have nothing to do with those of the
 // database, which the rows get as the transaction commits.
 type txnTable struct {
-	txn   *Txn
-	c     *core
-	base  *Snapshot     // nil where there was no table
-	table *table        // nil where there is none
-	mems  []*privateMem // oldest first
+	txn *Txn
+	// c is the table's, or of a table that the transaction has made one that has nothing.
+	c       *core
+	base    *Snapshot // nil of a table that the transaction has made
+	table   *table
+	dropped bool
+	mems    []*privateMem // oldest first
 }
 
 // privateMem is a memtable of a transaction.
@@ -45,8 +47,8 @@ func (t *txnTable) newWrite() (*Write, error) {
 	if err := t.c.writable(); err != nil {
 		return nil, err
 	}
-	if t.table == nil {
-		return nil, t.txn.noTable("")
+	if err := t.txn.mayChange(t); err != nil {
+		return nil, err
 	}
 	return newWriteOf(t.c, t.table, t), nil
 }
@@ -141,7 +143,10 @@ func (t *txnTable) room(n int) (*privateMem, error) {
 func (t *txnTable) apply(b *batch) error {
 	t.txn.mu.Lock()
 	defer t.txn.mu.Unlock()
-	if err := t.accepts(b.table); err != nil || b.n == 0 {
+	if err := t.accepts(b.memBytes); err != nil {
+		return err
+	}
+	if err := t.enter(); err != nil || b.n == 0 {
 		return err
 	}
 	m, err := t.room(b.memBytes)
@@ -165,22 +170,29 @@ func (t *txnTable) apply(b *batch) error {
 	return nil
 }
 
-// accepts returns why rows of a statement cannot be added to the transaction.
-func (t *txnTable) accepts(rows *table) error {
+// accepts returns why n bytes of rows of a statement cannot be added to the transaction.
+func (t *txnTable) accepts(n int) error {
 	if err := t.txn.usable(); err != nil {
 		return err
 	}
-	if rows != t.table {
-		return base.Errorf(base.CodeConflict, "the table in %s was dropped or replaced while rows for it were on their way", t.c.dir)
+	if t.dropped {
+		return base.Errorf(base.CodeConflict, "table %q was dropped while rows for it were on their way", t.table.schema.TableName)
 	}
-	return nil
+	return t.txn.mayGrow(t, n)
 }
 
 // take adds memtables that a statement has filled.
-func (t *txnTable) take(mems []*privateMem, rows *table) error {
+func (t *txnTable) take(mems []*privateMem) error {
 	t.txn.mu.Lock()
 	defer t.txn.mu.Unlock()
-	if err := t.accepts(rows); err != nil {
+	n := 0
+	for _, m := range mems {
+		n += m.mt.Bytes()
+	}
+	if err := t.accepts(n); err != nil {
+		return err
+	}
+	if err := t.enter(); err != nil {
 		return err
 	}
 	for _, m := range mems {
@@ -201,17 +213,10 @@ func (t *txnTable) owns(s *Snapshot) error {
 
 // snapshot composes what the transaction sees now.
 func (t *txnTable) snapshot() (*Snapshot, error) {
-	if t.table == nil {
-		return nil, t.txn.noTable("")
-	}
-	if len(t.mems) == 0 && t.base != nil && t.base.state.table == t.table {
+	if len(t.mems) == 0 && t.base != nil {
 		return t.base.clone()
 	}
 	t.restAll()
-	below := new(Snapshot) // a table that the transaction has made has nothing below
-	if t.base != nil && t.base.state.table == t.table {
-		below = t.base
-	}
 	var mems []*memEntry
 	var visible []int
 	var bounds []base.Seq
@@ -219,18 +224,18 @@ func (t *txnTable) snapshot() (*Snapshot, error) {
 		mems, visible = append(mems, &m.memEntry), append(visible, m.visible)
 		bounds = append(bounds, base.Seq(m.visible))
 	}
-	s := &Snapshot{seq: below.seq}
-	if below.state != nil {
-		mems, visible = append(mems, below.state.mems...), append(visible, below.visible...)
-		for range below.state.mems {
-			bounds = append(bounds, below.seq)
-		}
-		s.state = t.c.newState(below.state, below.state.manifest, t.table, mems)
-	} else {
-		s.state = t.c.newState(nil, nil, t.table, mems)
+	if t.base == nil {
+		state := t.c.newState(nil, nil, t.table, mems)
+		state.bounds = bounds
+		return &Snapshot{state: state, visible: visible}, nil
 	}
-	s.state.bounds, s.visible = bounds, visible
-	return s, nil
+	below := t.base.state
+	for range below.mems {
+		bounds = append(bounds, t.base.seq)
+	}
+	state := t.c.newState(below, below.manifest, t.table, append(mems, below.mems...))
+	state.bounds = bounds
+	return &Snapshot{state: state, seq: t.base.seq, visible: append(visible, t.base.visible...)}, nil
 }
 
 func (t *txnTable) bytes() (n int64) {
@@ -240,32 +245,8 @@ func (t *txnTable) bytes() (n int64) {
 	return n
 }
 
-// commit writes what the transaction has changed.
-func (t *txnTable) commit(interrupt func() bool) (base.Seq, error) {
-	if len(t.mems) == 0 {
-		return t.c.visibleSeq(), nil
-	}
-	w, err := t.c.newWrite()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
-	w.SetInterrupt(interrupt)
-	if w.table != t.table {
-		return 0, base.Errorf(base.CodeConflict, "table %q was dropped or replaced by another transaction meanwhile",
-			t.table.schema.TableName)
-	}
-	if err := w.SetSnapshot(t.base); err != nil {
-		return 0, err
-	}
-	if err := t.addTo(w); err != nil {
-		return 0, err
-	}
-	return w.Commit()
-}
-
-// addTo adds the newest version of each key that the transaction has written, in key order.
-func (t *txnTable) addTo(w *Write) error {
+// each calls fn with the newest version of each key that the transaction has written, in key order.
+func (t *txnTable) each(fn func(op base.Op, key, rec []byte) error) error {
 	const restEvery = 32 << 20 // bytes of rows after which the pages that were read are given back
 	iters := make([]*memtable.Iter, 0, len(t.mems))
 	for _, m := range slices.Backward(t.mems) {
@@ -274,7 +255,7 @@ func (t *txnTable) addTo(w *Write) error {
 	read := 0
 	it := memtable.NewMergeIter(iters...)
 	for it.First(); it.Valid(); it.Next() {
-		if err := w.add(it.Op(), it.Key(), it.Value()); err != nil {
+		if err := fn(it.Op(), it.Key(), it.Value()); err != nil {
 			return err
 		}
 		if read += memtable.EntryBytes(len(it.Key()), len(it.Value())); read >= restEvery {
@@ -287,12 +268,20 @@ func (t *txnTable) addTo(w *Write) error {
 	return nil
 }
 
-// close gives everything back.
-func (t *txnTable) close() {
+// forget gives back what was written.
+func (t *txnTable) forget() {
 	for _, m := range t.mems {
+		if m.mapping == nil {
+			t.txn.anonymous -= m.size
+		}
 		m.mt.Unref()
 	}
 	t.mems = nil
+}
+
+// close gives everything back.
+func (t *txnTable) close() {
+	t.forget()
 	if t.base != nil {
 		t.base.Close()
 		t.base = nil
@@ -355,7 +344,7 @@ func (r *txnRows) room(n int) (*privateMem, error) {
 }
 
 func (r *txnRows) commit() (base.Seq, error) {
-	if err := r.t.take(r.mems, r.w.table); err != nil {
+	if err := r.t.take(r.mems); err != nil {
 		return 0, err
 	}
 	r.mems = nil

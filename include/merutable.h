@@ -558,7 +558,8 @@ MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struc
  * itself; others see nothing of it before the commit. Of two that are open at the same time and write the same key, the
  * one that commits later fails with ErrConflict; what was only read is not checked (snapshot isolation). Its rows lie in
  * memory up to a quarter of memtable_bytes, else in temporary files without a name inside the database directory. As
- * long as it is open, the files and rows of its begin stay. For any number of threads; of two writes that change one key
+ * long as it is open, the files and rows of its begin stay. It covers all tables of the database; several that have rows
+ * together may have half of memtable_bytes (the statement that brings more is ErrUnsupported). For any number of threads; of two writes that change one key
  * the one that was committed later counts.
  *
  * table: the name of a table, or NULL for the one of the handle that the transaction was begun with. */
@@ -575,6 +576,16 @@ MERU_API int meru_txn_snapshot(MeruTxn *txn, const char *table, struct MeruSnaps
 /* A statement: a write whose meru_write_commit() makes it a part of the transaction, whole; *seq is 0 then. Until then
  * not even the transaction sees it; freed without a commit it leaves nothing. */
 MERU_API int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, char **err);
+/* Tables that come and go: in the transaction's own view at once, for everybody with the commit. That fails with
+ * ErrConflict where somebody else has made, dropped, replaced or altered a table of the name meanwhile. A transaction that
+ * creates or drops a table changes no other one: the call that would is ErrUnsupported, nothing done. ErrAlreadyExists
+ * and ErrNotFound are about what the transaction sees. */
+MERU_API int meru_txn_create_table(MeruTxn *txn, const MeruTableSchema *schema, char **err);
+MERU_API int meru_txn_drop_table(MeruTxn *txn, const char *table, char **err);
+/* A statement that adds a table with its rows when it is committed; where there is one of that name, replace (not 0) puts
+ * the new one in its place. */
+MERU_API int meru_txn_write_table(MeruTxn *txn, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
+								  char **err);
 /* Makes everything durable and visible at once; *seq (may be NULL) as in meru_put_batch(). It ends the transaction in
  * every case: after an error nothing was written. ErrConflict: a row that it wrote, or a table, was changed by somebody
  * else since the begin. */

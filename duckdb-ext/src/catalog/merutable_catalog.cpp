@@ -117,6 +117,10 @@ MerutableTableState MerutableCatalog::Look(uint64_t id) {
 	return result;
 }
 
+shared_ptr<MerutableTableEntry> MerutableCatalog::MakeEntry(const MeruTable &table) {
+	return MerutableTableEntry::Create(*this, *schema, table);
+}
+
 void MerutableCatalog::Initialize(bool) {
 	CreateSchemaInfo info;
 	info.schema = DEFAULT_SCHEMA;

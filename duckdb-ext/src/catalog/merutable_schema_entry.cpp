@@ -55,6 +55,9 @@ optional_ptr<CatalogEntry> MerutableSchemaEntry::LookupEntry(CatalogTransaction 
 		if (!transaction.transaction || !transaction.HasContext()) {
 			throw BinderException("Table \"%s\" can be read AT a version only inside a transaction", entry.name);
 		}
+		if (!found->database) {
+			throw BinderException("Table \"%s\" was made by this transaction: it has no older versions", entry.name);
+		}
 		auto &historic = transaction.transaction->Cast<MerutableTransaction>().Historic();
 		return historic.Lookup(transaction.GetContext(), entry, found->database, *at).get();
 	}
@@ -84,7 +87,7 @@ optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateTable(CatalogTransaction 
 		return nullptr;
 	}
 	auto &merutable_transaction = MerutableTransaction::Get(context, merutable);
-	if (!merutable_transaction.CreateTable(TableDefinition::Make(base), base.on_conflict)) {
+	if (!merutable_transaction.CreateTable(context, TableDefinition::Make(base), base.on_conflict)) {
 		// Somebody else was faster.
 		MayCreate(context, base.table, base.on_conflict);
 		return nullptr;

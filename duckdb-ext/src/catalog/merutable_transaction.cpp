@@ -1,6 +1,8 @@
 #include "catalog/merutable_transaction.hpp"
 
+#include "catalog/merutable_storage.hpp"
 #include "catalog/merutable_table_entry.hpp"
+#include "duckdb/common/exception.hpp"
 #include "duckdb/common/exception/transaction_exception.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/main/attached_database.hpp"
@@ -38,16 +40,39 @@ MerutableTransaction &MerutableTransaction::Get(ClientContext &context, Catalog 
 	return Transaction::Get(context, catalog).Cast<MerutableTransaction>();
 }
 
-void MerutableTransaction::SetReadWrite() {
-	if (several_statements) {
-		throw TransactionException("Writing to merutable database \"%s\" is not supported inside a transaction of "
-								   "several statements (BEGIN … COMMIT): each statement is a transaction of its own",
-								   catalog.GetName());
+optional_ptr<MerutableTransaction> MerutableTransaction::Find(ClientContext &context, const string &path) {
+	if (!context.transaction.HasActiveTransaction()) {
+		return nullptr;
 	}
-	Transaction::SetReadWrite();
+	auto &meta = MetaTransaction::Get(context);
+	for (auto &database : meta.OpenedTransactions()) {
+		auto &catalog = database.get().GetCatalog();
+		if (catalog.GetCatalogType() != MerutableStorage::TYPE || catalog.GetDBPath() != path) {
+			continue;
+		}
+		auto &found = meta.TryGetTransaction(database)->Cast<MerutableTransaction>();
+		if (found.several_statements) {
+			return &found;
+		}
+	}
+	return nullptr;
+}
+
+optional_ptr<TransactionTables> MerutableTransaction::Several() {
+	if (!several_statements || catalog.GetAttached().IsReadOnly()) {
+		return nullptr;
+	}
+	lock_guard<mutex> guard(lock);
+	if (!several) {
+		several = make_uniq<TransactionTables>(catalog);
+	}
+	return several.get();
 }
 
 shared_ptr<const MerutableTables> MerutableTransaction::Tables() {
+	if (auto tables = Several()) {
+		return tables->Tables();
+	}
 	lock_guard<mutex> guard(lock);
 	if (pinned) {
 		return pinned;
@@ -75,11 +100,19 @@ void MerutableTransaction::Pin() {
 }
 
 shared_ptr<MeruSnapshotLease> MerutableTransaction::TryLease(const MeruTable &table) {
+	auto result = TryLease(table.name);
+	return result && result->Get()->Table().Equals(table) ? result : nullptr;
+}
+
+shared_ptr<MeruSnapshotLease> MerutableTransaction::TryLease(const string &name) {
+	if (auto tables = Several()) {
+		return tables->TryLease(name);
+	}
 	lock_guard<mutex> guard(lock);
 	if (!snapshots) {
 		Pin();
 	}
-	auto found = pinned->Find(table.name);
+	auto found = pinned->Find(name);
 	if (!found) {
 		return nullptr;
 	}
@@ -91,7 +124,7 @@ shared_ptr<MeruSnapshotLease> MerutableTransaction::TryLease(const MeruTable &ta
 		}
 		lease = make_shared_ptr<MeruSnapshotLease>(std::move(snapshot));
 	}
-	return lease->Get()->Table().Equals(table) ? lease : nullptr;
+	return lease;
 }
 
 shared_ptr<MeruSnapshotLease> MerutableTransaction::Lease(const MeruTable &table) {
@@ -104,6 +137,10 @@ shared_ptr<MeruSnapshotLease> MerutableTransaction::Lease(const MeruTable &table
 
 shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &context, const MeruTable &table) {
 	catalog.RequireWritable();
+	if (auto tables = Several()) {
+		Lease(table); // it is the one that was planned with
+		return tables->BeginWrite(context, table.name);
+	}
 	lock_guard<mutex> guard(lock);
 	auto find = [&]() {
 		auto found = catalog.CurrentTables()->Find(table.name);
@@ -126,6 +163,9 @@ shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &conte
 
 shared_ptr<MeruWriteBatch> MerutableTransaction::BeginChange(ClientContext &context, const MeruTable &table) {
 	auto result = BeginWrite(context, table);
+	if (several_statements) {
+		return result; // the transaction checks all that it has written
+	}
 	result->SetSnapshot(Lease(table)->Get()->Get());
 	return result;
 }
@@ -133,19 +173,26 @@ shared_ptr<MeruWriteBatch> MerutableTransaction::BeginChange(ClientContext &cont
 shared_ptr<MeruWriteBatch> MerutableTransaction::BeginCreate(ClientContext &context, const MeruTable &table,
 															 OnCreateConflict on_conflict) {
 	catalog.RequireWritable();
-	if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT && catalog.CurrentTables()->Find(table.name)) {
+	auto replace = on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT;
+	if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT &&
+		(several_statements ? Tables() : catalog.CurrentTables())->Find(table.name)) {
 		return nullptr;
+	}
+	if (auto tables = Several()) {
+		return tables->BeginCreate(context, table, replace);
 	}
 	auto schema = table.ToEngine();
 	lock_guard<mutex> guard(lock);
-	write = make_shared_ptr<MeruWriteBatch>(catalog.SharedDatabase(), context, schema.Get(),
-											on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT);
+	write = make_shared_ptr<MeruWriteBatch>(catalog.SharedDatabase(), context, schema.Get(), replace);
 	written = table.name;
 	return write;
 }
 
-bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict on_conflict) {
+bool MerutableTransaction::CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict) {
 	catalog.RequireWritable();
+	if (auto tables = Several()) {
+		return tables->CreateTable(context, table, on_conflict);
+	}
 	auto schema = table.ToEngine();
 	auto database = catalog.Database().Get();
 	lock_guard<mutex> guard(lock);
@@ -173,12 +220,25 @@ bool MerutableTransaction::CreateTable(const MeruTable &table, OnCreateConflict 
 
 bool MerutableTransaction::DropTable(const string &name) {
 	catalog.RequireWritable();
+	if (auto tables = Several()) {
+		return tables->DropTable(name);
+	}
 	auto table = catalog.Database().OpenTable(name);
 	return table && MeruCallIfFound([&](char **err) { return meru_drop_table(table->Get(), err); });
 }
 
-void MerutableTransaction::Commit() {
-	if (write) {
+void MerutableTransaction::RefuseInside(const char *what) const {
+	if (several_statements) {
+		throw NotImplementedException("%s is not supported inside a transaction of several statements (BEGIN … COMMIT) of "
+									  "merutable database \"%s\"",
+									  what, catalog.GetName());
+	}
+}
+
+void MerutableTransaction::Commit(ClientContext &context) {
+	if (several) {
+		several->Commit(context);
+	} else if (write) {
 		write->Commit();
 	}
 	End();
@@ -194,6 +254,7 @@ void MerutableTransaction::Rollback() noexcept {
 
 void MerutableTransaction::End() noexcept {
 	write.reset();
+	several.reset();
 	created_table.clear();
 	for (auto &lease : leases) {
 		if (lease.second) {

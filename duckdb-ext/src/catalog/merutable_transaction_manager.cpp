@@ -27,13 +27,13 @@ unique_ptr<MerutableTransaction> MerutableTransactionManager::Take(Transaction &
 	return result;
 }
 
-ErrorData MerutableTransactionManager::CommitTransaction(ClientContext &, Transaction &transaction) {
+ErrorData MerutableTransactionManager::CommitTransaction(ClientContext &context, Transaction &transaction) {
 	auto ended = Take(transaction);
 	if (!ended) {
 		return ErrorData();
 	}
 	try {
-		ended->Commit();
+		ended->Commit(context);
 		return ErrorData();
 	} catch (std::exception &ex) {
 		// DuckDB does not roll back what failed to commit.

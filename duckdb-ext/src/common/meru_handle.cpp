@@ -112,6 +112,19 @@ void MeruOpenSettings::Set(const string &key, const string &value) {
 	MeruCall([&](char **err) { return meru_options_set(options, key.c_str(), value.c_str(), err); });
 }
 
+MeruTxnRef::MeruTxnRef(shared_ptr<MeruDatabase> database_p) : database(std::move(database_p)) {
+	MeruCall([&](char **err) { return meru_txn_begin(database->Get(), &txn, err); });
+}
+
+MeruTxnRef::~MeruTxnRef() {
+	meru_txn_free(txn);
+}
+
+void MeruTxnRef::Commit(ClientContext &context) {
+	meru_txn_set_interrupt(txn, MeruWriteBatch::Interrupted, &context);
+	MeruCall([&](char **err) { return meru_txn_commit(txn, nullptr, err); });
+}
+
 MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruDatabase> database_p, ClientContext &context)
 	: database(std::move(database_p)) {
 	MeruCall([&](char **err) { return meru_write_begin(database->Get(), &write, err); });
@@ -122,6 +135,19 @@ MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruDatabase> database_p, ClientContex
 							   const MeruTableSchema *schema, bool replace)
 	: database(std::move(database_p)) {
 	MeruCall([&](char **err) { return meru_write_begin_table(database->Get(), schema, replace, &write, err); });
+	meru_write_set_interrupt(write, Interrupted, &context);
+}
+
+MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruTxnRef> txn_p, ClientContext &context, const string &table)
+	: database(txn_p->SharedDatabase()), txn(std::move(txn_p)) {
+	MeruCall([&](char **err) { return meru_txn_write(txn->Get(), table.c_str(), &write, err); });
+	meru_write_set_interrupt(write, Interrupted, &context);
+}
+
+MeruWriteBatch::MeruWriteBatch(shared_ptr<MeruTxnRef> txn_p, ClientContext &context, const MeruTableSchema *schema,
+							   bool replace)
+	: database(txn_p->SharedDatabase()), txn(std::move(txn_p)) {
+	MeruCall([&](char **err) { return meru_txn_write_table(txn->Get(), schema, replace, &write, err); });
 	meru_write_set_interrupt(write, Interrupted, &context);
 }
 
@@ -163,6 +189,14 @@ void MeruWriteBatch::Append(MeruBlockRef block) {
 
 void MeruWriteBatch::Commit() {
 	MeruCall([&](char **err) { return meru_write_commit(write, nullptr, err); });
+}
+
+void MeruWriteBatch::EndStatement() {
+	if (!txn || ended.exchange(true)) {
+		return;
+	}
+	Commit();
+	txn->NoteChange();
 }
 
 } // namespace duckdb

@@ -12,6 +12,14 @@ shared_ptr<MeruSnapshotRef> MeruSnapshotRef::Acquire(shared_ptr<MeruDatabase> da
 	return make_shared_ptr<MeruSnapshotRef>(std::move(database), snapshot);
 }
 
+shared_ptr<MeruSnapshotRef> MeruSnapshotRef::Acquire(const MeruTxnRef &txn, const string &table) {
+	MeruSnapshot *snapshot = nullptr;
+	if (!MeruCallIfFound([&](char **err) { return meru_txn_snapshot(txn.Get(), table.c_str(), &snapshot, err); })) {
+		return nullptr;
+	}
+	return make_shared_ptr<MeruSnapshotRef>(txn.SharedDatabase(), snapshot);
+}
+
 MeruSnapshotRef::MeruSnapshotRef(shared_ptr<MeruDatabase> database_p, MeruSnapshot *snapshot_p)
 	: database(std::move(database_p)), snapshot(snapshot_p) {
 	try {

@@ -1,5 +1,6 @@
 #include "common/statement_snapshots.hpp"
 
+#include "catalog/merutable_transaction.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/exception/catalog_exception.hpp"
 #include "duckdb/common/string_util.hpp"
@@ -33,6 +34,16 @@ const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &pat
 	throw CatalogException("There is no table \"%s\" in \"%s\": it has %s", name, path, list);
 }
 
+//! The same in what a transaction sees; an empty name where that does not say.
+string TableOf(const MerutableTables &tables, const string &name) {
+	for (auto &table : tables.by_name) {
+		if (name.empty() && (table.second.id == 0 || tables.by_name.size() == 1)) {
+			return table.first;
+		}
+	}
+	return name;
+}
+
 } // namespace
 
 shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path,
@@ -48,6 +59,14 @@ shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, co
 	auto opened = state->Open(context, resolved);
 	if (!opened) {
 		throw CatalogException("There is no merutable table in \"%s\"", path);
+	}
+	if (!version) {
+		// A transaction of several statements sees its own rows by whatever name.
+		auto transaction = MerutableTransaction::Find(context, opened->database->Path());
+		auto lease = transaction ? transaction->TryLease(TableOf(*transaction->Tables(), table)) : nullptr;
+		if (lease) {
+			return lease;
+		}
 	}
 	MeruTableListRef tables(*opened->database);
 	auto &info = FindTable(tables, path, table);

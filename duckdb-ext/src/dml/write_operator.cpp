@@ -119,6 +119,9 @@ SinkFinalizeType MeruWriteOperator::Finalize(Pipeline &, Event &, ClientContext 
 		gstate.ordered->Advance(DConstants::INVALID_INDEX, *gstate.write);
 	}
 	End(context, gstate);
+	if (ends_statement && gstate.write) {
+		gstate.write->EndStatement();
+	}
 	return SinkFinalizeType::READY;
 }
 

@@ -125,6 +125,50 @@ void LargeTransaction() {
 	OK(meru_close_free(db, &err));
 }
 
+// A table that comes with the transaction, and one that goes.
+void Definitions() {
+	auto db = OpenSimple("txn_tables");
+	auto schema = SchemaOf(db);
+	auto other = BuildSchema(
+		"other", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
+	auto txn = Begin(db), late = Begin(db), drops = Begin(db);
+	MeruTableSchema *seen = nullptr;
+	MeruWrite *w = nullptr;
+	MeruHandle *handle = nullptr;
+	OK(meru_txn_create_table(txn, other, &err));
+	EXPECT_ABOUT(MeruStatus_ErrAlreadyExists, "other", meru_txn_create_table(txn, other, &err));
+	OK(meru_txn_write_table(late, other, 0, &w, &err));
+	EXPECT(MeruStatus_ErrNotFound, meru_txn_schema(late, "other", &seen, &err));
+	OK(meru_write_commit(w, nullptr, &err));
+	meru_write_free(w);
+	CHECK(Count(late, "other") == 0, "rows of a new table");
+	OK(meru_txn_write(txn, "OTHER", &w, &err));
+	ArrowArray rows{};
+	Export(SimpleRows(0, 7), &rows);
+	OK(meru_write_put_arrow(w, &rows, &schema, &err));
+	OK(meru_write_commit(w, nullptr, &err));
+	meru_write_free(w);
+	EXPECT_ABOUT(MeruStatus_ErrUnsupported, "simple", meru_txn_drop_table(txn, "simple", &err));
+	EXPECT(MeruStatus_ErrNotFound, meru_open_table(db, "other", &handle, &err));
+	OK(meru_txn_commit(txn, nullptr, &err));
+	OK(meru_open_table(db, "other", &handle, &err));
+	CHECK(CountRows(handle) == 7, "%lld rows", (long long)CountRows(handle));
+	EXPECT_ABOUT(MeruStatus_ErrConflict, "other", meru_txn_commit(late, nullptr, &err));
+	OK(meru_txn_drop_table(drops, nullptr, &err));
+	EXPECT(MeruStatus_ErrNotFound, meru_txn_drop_table(drops, nullptr, &err));
+	OK(meru_txn_commit(drops, nullptr, &err));
+	EXPECT(MeruStatus_ErrNotFound, meru_table_schema_get(db, &seen, &err));
+	for (auto t : {txn, late, drops}) {
+		meru_txn_free(t);
+	}
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "txn", meru_txn_create_table(nullptr, other, &err));
+	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "txn", meru_txn_drop_table(nullptr, nullptr, &err));
+	meru_table_schema_free(other);
+	meru_free(handle);
+	Release(schema);
+	OK(meru_close_free(db, &err));
+}
+
 void WrongUse() {
 	auto db = OpenSimple("txn_wrong");
 	auto schema = SchemaOf(db);
@@ -180,5 +224,6 @@ void TxnCases() {
 	check_run("what a transaction sees", Isolation);
 	check_run("conflicts of transactions", TxnConflicts);
 	check_run("transactions beyond memory", LargeTransaction);
+	check_run("tables that come and go in a transaction", Definitions);
 	check_run("wrong use of transactions", WrongUse);
 }

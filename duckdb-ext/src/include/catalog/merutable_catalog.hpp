@@ -46,6 +46,8 @@ class MerutableCatalog : public Catalog {
 	void RequireWritable() const;
 	//! What the engine has now, whoever made it. Entries live as long as somebody holds them.
 	shared_ptr<const MerutableTables> CurrentTables();
+	//! An entry for a table that only a transaction has.
+	shared_ptr<MerutableTableEntry> MakeEntry(const MeruTable &table);
 	void Flush();
 
 	void Initialize(bool load_builtin) override;

@@ -111,6 +111,36 @@ class MeruBlockRef {
 	MeruBlock *block;
 };
 
+//! A transaction of several statements, see MeruTxn. Rolled back when it goes without a commit. For any number of threads.
+class MeruTxnRef {
+  public:
+	explicit MeruTxnRef(shared_ptr<MeruDatabase> database);
+	~MeruTxnRef();
+	MeruTxnRef(const MeruTxnRef &) = delete;
+	MeruTxnRef &operator=(const MeruTxnRef &) = delete;
+
+	MeruTxn *Get() const {
+		return txn;
+	}
+	const shared_ptr<MeruDatabase> &SharedDatabase() const {
+		return database;
+	}
+	//! A number that grows with each statement that has become a part of the transaction.
+	idx_t Changes() const {
+		return changes;
+	}
+	void NoteChange() {
+		changes++;
+	}
+	//! The client can stop it.
+	void Commit(ClientContext &context);
+
+  private:
+	shared_ptr<MeruDatabase> database;
+	MeruTxn *txn = nullptr;
+	atomic<idx_t> changes{0};
+};
+
 //! One atomic change, see MeruWrite. Used by one thread at a time, but for preparing; asks the client whether to go on.
 class MeruWriteBatch {
   public:
@@ -118,6 +148,10 @@ class MeruWriteBatch {
 	//! A change that creates its table, see meru_write_begin_table().
 	MeruWriteBatch(shared_ptr<MeruDatabase> database, ClientContext &context, const MeruTableSchema *schema,
 				   bool replace);
+	//! A statement of a transaction of several.
+	MeruWriteBatch(shared_ptr<MeruTxnRef> txn, ClientContext &context, const string &table);
+	//! One that makes a table, with rows.
+	MeruWriteBatch(shared_ptr<MeruTxnRef> txn, ClientContext &context, const MeruTableSchema *schema, bool replace);
 	~MeruWriteBatch();
 	MeruWriteBatch(const MeruWriteBatch &) = delete;
 	MeruWriteBatch &operator=(const MeruWriteBatch &) = delete;
@@ -133,11 +167,22 @@ class MeruWriteBatch {
 	void Append(MeruBlockRef block);
 	//! Makes everything durable and visible. The client can stop it until then.
 	void Commit();
+	//! After the last row of the statement: in a transaction of several statements, what it has changed becomes a part of
+	//! that; otherwise there is nothing to do before the commit. A second call does nothing.
+	void EndStatement();
+	//! Whether EndStatement() has made it a part of a transaction, so that there is nothing more to add.
+	bool Ended() const {
+		return ended;
+	}
 
-  private:
+	//! For the engine: whether the client wants it to stop. Takes a ClientContext.
 	static int Interrupted(void *context);
 
+  private:
 	shared_ptr<MeruDatabase> database;
+	//! NULL: the change is a transaction of its own.
+	shared_ptr<MeruTxnRef> txn;
+	atomic<bool> ended{false};
 	MeruWrite *write = nullptr;
 };
 

@@ -13,6 +13,8 @@ class MeruSnapshotRef {
   public:
 	//! NULL where the database has no table.
 	static shared_ptr<MeruSnapshotRef> Acquire(shared_ptr<MeruDatabase> database);
+	//! What a transaction sees of a table, NULL where there is none of that name.
+	static shared_ptr<MeruSnapshotRef> Acquire(const MeruTxnRef &txn, const string &table);
 
 	MeruSnapshotRef(shared_ptr<MeruDatabase> database, MeruSnapshot *snapshot);
 	~MeruSnapshotRef();

@@ -53,6 +53,8 @@ class MeruWriteOperator : public PhysicalOperator {
 	bool keep_order = true;
 	//! Whether the order is known from the batch that a row belongs to, so that many threads can work all the same.
 	bool use_batches = false;
+	//! Whether its last row is the statement's. Operators that share a change with others leave that to the last one.
+	bool ends_statement = true;
 
   protected:
 	//! Begins the change when the statement starts to run.

@@ -1,0 +1,141 @@
+#include "catalog/transaction_tables.hpp"
+
+#include "catalog/merutable_table_entry.hpp"
+#include "duckdb/common/exception/transaction_exception.hpp"
+#include "duckdb/common/string_util.hpp"
+#include "duckdb/main/client_context.hpp"
+
+namespace duckdb {
+
+namespace {
+
+//! The versions of views that only a transaction has, apart from those of the catalog.
+atomic<idx_t> last_view_version {idx_t(1) << 62};
+
+} // namespace
+
+TransactionTables::TransactionTables(MerutableCatalog &catalog) : catalog(catalog) {
+	// The tables may change between the two looks: then both are taken again. A table that changes all the time is found
+	// out by whoever asks for its snapshot.
+	constexpr idx_t ATTEMPTS = 10;
+	for (idx_t i = 0; i < ATTEMPTS && !(view && view == catalog.CurrentTables()); i++) {
+		view = catalog.CurrentTables();
+		txn = make_shared_ptr<MeruTxnRef>(catalog.SharedDatabase());
+	}
+	seen.push_back(view);
+}
+
+TransactionTables::~TransactionTables() {
+	for (auto &entry : lent) {
+		if (entry.second.lease) {
+			entry.second.lease->End();
+		}
+	}
+}
+
+shared_ptr<const MerutableTables> TransactionTables::Tables() {
+	lock_guard<mutex> guard(lock);
+	NoteCreated();
+	return view;
+}
+
+void TransactionTables::NoteCreated() {
+	if (!creates || !write || !write->Ended()) {
+		return;
+	}
+	creates = false;
+	MeruTableSchema *schema = nullptr;
+	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), written.c_str(), &schema, err); });
+	MeruSchemaHandle handle(schema);
+	auto table = MeruTable::FromEngine(*schema);
+	ChangeView(written, &table);
+}
+
+void TransactionTables::ChangeView(const string &name, optional_ptr<const MeruTable> table) {
+	auto next = make_shared_ptr<MerutableTables>(*view);
+	next->version = ++last_view_version;
+	next->by_name.erase(name);
+	if (table) {
+		// It has no id and no handle before the commit.
+		MerutableTableState state;
+		state.entry = catalog.MakeEntry(*table);
+		state.id = NumericLimits<uint64_t>::Maximum();
+		next->by_name[table->name] = std::move(state);
+	}
+	view = std::move(next);
+	seen.push_back(view);
+}
+
+shared_ptr<MeruSnapshotLease> TransactionTables::TryLease(const string &table) {
+	lock_guard<mutex> guard(lock);
+	auto &known = lent[table];
+	auto changes = txn->Changes();
+	if (known.lease && known.changes == changes) {
+		return known.lease;
+	}
+	if (known.lease) {
+		// Statements that were bound to it are bound anew.
+		known.lease->End();
+		known.lease.reset();
+	}
+	auto snapshot = MeruSnapshotRef::Acquire(*txn, table);
+	if (snapshot) {
+		known.lease = make_shared_ptr<MeruSnapshotLease>(std::move(snapshot));
+		known.changes = changes;
+	}
+	return known.lease;
+}
+
+shared_ptr<MeruWriteBatch> TransactionTables::BeginWrite(ClientContext &context, const string &table) {
+	auto now = context.transaction.GetActiveQuery();
+	lock_guard<mutex> guard(lock);
+	NoteCreated();
+	// What is left of a statement that failed is not added to.
+	if (!write || write->Ended() || query != now) {
+		write = make_shared_ptr<MeruWriteBatch>(txn, context, table);
+		query = now;
+		written = table;
+		creates = false;
+	} else if (!StringUtil::CIEquals(written, table)) {
+		throw TransactionException("A statement cannot write to the tables \"%s\" and \"%s\" at once", written, table);
+	}
+	return write;
+}
+
+shared_ptr<MeruWriteBatch> TransactionTables::BeginCreate(ClientContext &context, const MeruTable &table,
+														  bool replace) {
+	auto schema = table.ToEngine();
+	lock_guard<mutex> guard(lock);
+	NoteCreated();
+	write = make_shared_ptr<MeruWriteBatch>(txn, context, schema.Get(), replace);
+	query = context.transaction.GetActiveQuery();
+	written = table.name;
+	creates = true;
+	return write;
+}
+
+bool TransactionTables::CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict) {
+	if (on_conflict == OnCreateConflict::IGNORE_ON_CONFLICT && Tables()->Find(table.name)) {
+		return false;
+	}
+	BeginCreate(context, table, on_conflict == OnCreateConflict::REPLACE_ON_CONFLICT)->EndStatement();
+	Tables();
+	return true;
+}
+
+bool TransactionTables::DropTable(const string &table) {
+	lock_guard<mutex> guard(lock);
+	NoteCreated();
+	if (!MeruCallIfFound([&](char **err) { return meru_txn_drop_table(txn->Get(), table.c_str(), err); })) {
+		return false;
+	}
+	txn->NoteChange();
+	ChangeView(table, nullptr);
+	return true;
+}
+
+void TransactionTables::Commit(ClientContext &context) {
+	txn->Commit(context);
+}
+
+} // namespace duckdb

@@ -1,0 +1,60 @@
+//! What a transaction of several statements sees of an attached database, and what it has changed.
+
+#pragma once
+
+#include "catalog/merutable_catalog.hpp"
+#include "duckdb/common/enums/on_create_conflict.hpp"
+
+namespace duckdb {
+
+//! The database as of the transaction's first look, with what it has written and defined itself. Each statement's change
+//! becomes a part of it when the statement ends; before that it sees nothing of it. Used by all threads of a query.
+class TransactionTables {
+  public:
+	//! Pins the newest state.
+	explicit TransactionTables(MerutableCatalog &catalog);
+	~TransactionTables();
+
+	//! The tables that it sees now. Entries that were handed out live as long as it does.
+	shared_ptr<const MerutableTables> Tables();
+	//! What it sees of a table now, on loan until it is over or has changed something. NULL where there is no such table.
+	shared_ptr<MeruSnapshotLease> TryLease(const string &table);
+	//! The change of the statement that runs.
+	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context, const string &table);
+	//! The change of a statement that makes a table with its rows.
+	shared_ptr<MeruWriteBatch> BeginCreate(ClientContext &context, const MeruTable &table, bool replace);
+	//! False: there is one already, and on_conflict says that this is fine.
+	bool CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict);
+	//! False: there is none.
+	bool DropTable(const string &table);
+	void Commit(ClientContext &context);
+
+  private:
+	struct Lent {
+		shared_ptr<MeruSnapshotLease> lease;
+		//! The changes that it shows.
+		idx_t changes = 0;
+	};
+
+	//! All under the lock.
+	//! Takes note of a table that a statement has made.
+	void NoteCreated();
+	//! Replaces the view by one with another entry for a name; table may be NULL, for none.
+	void ChangeView(const string &name, optional_ptr<const MeruTable> table);
+
+	MerutableCatalog &catalog;
+	shared_ptr<MeruTxnRef> txn;
+	mutex lock;
+	shared_ptr<const MerutableTables> view;
+	//! What was given out: DuckDB keeps plain references to entries.
+	vector<shared_ptr<const MerutableTables>> seen;
+	case_insensitive_map_t<Lent> lent;
+	//! The change of the statement that runs, or ran last, and the query and the table that it belongs to.
+	shared_ptr<MeruWriteBatch> write;
+	idx_t query = 0;
+	string written;
+	//! Whether that table comes with it.
+	bool creates = false;
+};
+
+} // namespace duckdb

@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+func schemaOf(name string) *Schema {
+	s := testSchema()
+	s.TableName = name
+	return s
+}
+
+// putIn runs a statement that puts rows into a table of a transaction.
+func putIn(t *testing.T, txn *Txn, table string, m model, ids ...int64) {
+	t.Helper()
+	w, err := txn.NewWriteTo(table)
+	must(t, err)
+	defer w.Close()
+	for _, id := range ids {
+		must(t, w.Put(testRow(id, id+7)))
+		m[id] = id + 7
+	}
+	_, err = w.Commit()
+	must(t, err)
+}
+
+func checkTxn(t *testing.T, txn *Txn, table string, m model) {
+	t.Helper()
+	s, err := txn.SnapshotOf(table)
+	must(t, err)
+	defer s.Close()
+	checkSnapshot(t, s, m)
+}
+
+// checkTables compares the database's tables with models.
+func checkTables(t *testing.T, db *DB, want map[string]model) {
+	t.Helper()
+	var names []string
+	for _, info := range db.Tables() {
+		names = append(names, info.Name)
+	}
+	slices.Sort(names)
+	if keys := slices.Sorted(maps.Keys(want)); !slices.Equal(names, keys) {
+		t.Fatalf("the database has tables %v, want %v", names, keys)
+	}
+	for name, m := range want {
+		one, err := db.OpenTable(name)
+		must(t, err)
+		check(t, one, m)
+		one.Free()
+	}
+}
+
+// TestTransactionTables: a transaction over several tables sees one moment of all, and is one log record.
+func TestTransactionTables(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes})
+	for _, name := range []string{"b", "c"} {
+		must(t, db.CreateTable(schemaOf(name)))
+	}
+	b, err := db.OpenTable("b")
+	must(t, err)
+	defer b.Free()
+	txn, err := db.Begin()
+	must(t, err)
+	_, err = b.Put(testRow(1, 1))
+	must(t, err)
+	a, inB, others := model{}, model{}, model{1: 1}
+	checkTxn(t, txn, "B", model{}) // of the moment of the begin, though it is looked at only now
+	putIn(t, txn, "", a, 1, 2)
+	putIn(t, txn, "b", inB, 5, 6)
+	putIn(t, txn, "t", a, 3)
+	checkTxn(t, txn, "t", a)
+	checkTxn(t, txn, "b", inB)
+	checkTables(t, db, map[string]model{"t": {}, "b": others, "c": {}})
+	_, err = txn.Commit()
+	must(t, err)
+	maps.Copy(inB, others)
+	want := map[string]model{"t": a, "b": inB, "c": {}}
+	checkTables(t, db, want)
+
+	// a conflict in one table keeps all of it out
+	txn, err = db.Begin()
+	must(t, err)
+	putIn(t, txn, "t", model{}, 100)
+	putIn(t, txn, "b", model{}, 5)
+	_, err = b.Put(testRow(5, 9))
+	must(t, err)
+	inB[5] = 9
+	_, err = txn.Commit()
+	wantCode(t, err, CodeConflict)
+	checkTables(t, db, want)
+
+	// too many rows for one record are refused by the statement
+	txn, err = db.Begin()
+	must(t, err)
+	putIn(t, txn, "t", model{}, 100)
+	w, err := txn.NewWriteTo("b")
+	must(t, err)
+	for id := range int64(20_000) {
+		must(t, w.Put(testRow(id, id)))
+	}
+	_, err = w.Commit()
+	wantCode(t, err, CodeUnsupported)
+	w.Close()
+	checkTxn(t, txn, "b", inB)
+	txn.Rollback()
+	db.Free()
+	db = openMem(t, fs, Options{})
+	defer db.Free()
+	checkTables(t, db, want)
+}
+
+// TestTransactionDefinitions: tables that come and go in a transaction are in its own view, and in the database with its
+// commit; of two that make one name the later one fails.
+func TestTransactionDefinitions(t *testing.T) {
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes})
+	defer db.Free()
+	_, err := db.Put(testRow(1, 8))
+	must(t, err)
+	begin := func() *Txn {
+		txn, err := db.Begin()
+		must(t, err)
+		return txn
+	}
+	ends := func(txn *Txn, code int) {
+		t.Helper()
+		_, err := txn.Commit()
+		if got := CodeOf(err); int(got) != code {
+			t.Fatalf("commit: %v, want code %d", err, code)
+		}
+	}
+	want := map[string]model{"t": {1: 8}}
+
+	created := begin()
+	must(t, created.CreateTable(schemaOf("new")))
+	wantCode(t, created.CreateTable(schemaOf("NEW")), CodeAlreadyExists)
+	m := model{}
+	putIn(t, created, "New", m, 1, 2, 3)
+	checkTxn(t, created, "new", m)
+	if names := created.TableNames(); !slices.Equal(names, []string{"new", "t"}) {
+		t.Fatalf("it sees %v", names)
+	}
+	checkTables(t, db, want)
+	_, err = created.NewWriteTo("t") // two steps
+	wantCode(t, err, CodeUnsupported)
+	rolledBack := begin()
+	must(t, rolledBack.CreateTable(schemaOf("other")))
+	rolledBack.Rollback()
+	checkTables(t, db, want)
+	late := begin()
+	must(t, late.CreateTable(schemaOf("new")))
+	ends(created, int(CodeOK))
+	want["new"] = m
+	checkTables(t, db, want)
+	ends(late, int(CodeConflict))
+	checkTables(t, db, want)
+
+	// created, filled, dropped: nothing
+	nothing := begin()
+	must(t, nothing.CreateTable(schemaOf("gone")))
+	putIn(t, nothing, "gone", model{}, 1)
+	must(t, nothing.DropTable("gone"))
+	wantCode(t, nothing.DropTable("gone"), CodeNotFound)
+	putIn(t, nothing, "t", want["t"], 20)
+	ends(nothing, int(CodeOK))
+	checkTables(t, db, want)
+
+	// dropped and rolled back, dropped by two, dropped and made anew
+	drop := begin()
+	must(t, drop.DropTable("new"))
+	_, err = drop.SnapshotOf("new")
+	wantCode(t, err, CodeNotFound)
+	drop.Rollback()
+	checkTables(t, db, want)
+	replace, second := begin(), begin()
+	must(t, second.DropTable("new"))
+	must(t, replace.DropTable("new"))
+	other := schemaOf("new")
+	other.Columns = append(other.Columns, Column{Name: "more", Type: Type{Kind: KindBigInt}, Nullable: true})
+	must(t, replace.CreateTable(other))
+	s, err := replace.SchemaOf("new")
+	must(t, err)
+	if len(s.Columns) != 5 {
+		t.Fatalf("it sees %d columns", len(s.Columns))
+	}
+	must(t, replace.DropTable("new"))
+	must(t, replace.CreateTable(schemaOf("new")))
+	m = model{}
+	putIn(t, replace, "new", m, 7)
+	ends(replace, int(CodeOK))
+	want["new"] = m
+	checkTables(t, db, want)
+	ends(second, int(CodeConflict))
+	last := begin()
+	must(t, last.DropTable("new"))
+	ends(last, int(CodeOK))
+	delete(want, "new")
+	checkTables(t, db, want)
+
+	// a table with its rows in one statement, large, in the place of another one
+	as := begin()
+	_, err = as.NewTableWrite(schemaOf("t"), false)
+	wantCode(t, err, CodeAlreadyExists)
+	w, err := as.NewTableWrite(schemaOf("t"), true)
+	must(t, err)
+	m = model{}
+	for id := range int64(20_000) {
+		must(t, w.Put(testRow(id, id)))
+		m[id] = id
+	}
+	checkTxn(t, as, "t", want["t"])
+	_, err = w.Commit()
+	must(t, err)
+	w.Close()
+	checkTxn(t, as, "t", m)
+	given, err := as.NewTableWrite(schemaOf("x"), false)
+	wantCode(t, err, CodeUnsupported)
+	_ = given
+	ends(as, int(CodeOK))
+	want["t"] = m
+	checkTables(t, db, want)
+	if st := db.Stats(); st.OpenTransactions != 0 || st.TransactionMemory != 0 || st.TransactionFileBytes != 0 {
+		t.Fatalf("%+v", st.TxnStats)
+	}
+}
+
+// TestTransactionDefinitionCrash cuts the power after every system call of transactions that make, replace and drop the
+// table and write its rows.
+func TestTransactionDefinitionCrash(t *testing.T) {
+	cutEverywhere(t, 5, func(at int) int {
+		return crashRun(t, at, rand.New(rand.NewPCG(uint64(at), 17)), func(t *testing.T, fs vfs.FS, p *progress) {
+			db := openMem(t, fs, Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1})
+			defer db.Free()
+			run := func(replace bool, n int64) {
+				txn, err := db.Begin()
+				must(t, err)
+				defer txn.Rollback()
+				next := maps.Clone(p.acked)
+				if replace {
+					must(t, txn.DropTable("t"))
+					must(t, txn.CreateTable(testSchema()))
+					next = model{}
+				}
+				ids := make([]int64, n)
+				for i := range ids {
+					ids[i] = int64(i)
+				}
+				putIn(t, txn, "t", next, ids...)
+				p.begin(next)
+				_, err = txn.Commit()
+				must(t, err)
+				p.end()
+			}
+			run(false, 3)
+			run(true, 5)
+			must(t, db.Flush())
+			run(true, 2)
+			run(false, 9)
+		})
+	})
+}
