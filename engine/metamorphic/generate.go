@@ -41,6 +41,11 @@ var choices = []choice{
 	{OpReaderFree, 10, 0, 0},
 	{OpDrop, 4, 0, 3},
 	{OpReplace, 4, 0, 3000},
+	{OpTxnBegin, 40, 0, 0},
+	{OpTxnWrite, 60, 1, 100},
+	{OpTxnWrite, 6, 900, 5000},
+	{OpTxnRead, 40, 0, 0},
+	{OpTxnEnd, 40, 0, 3},
 }
 
 // Generate makes a history of n operations from a seed. Its configuration is the default one.

@@ -43,6 +43,10 @@ const (
 	OpReaderFree                //
 	OpDrop                      // drop the table and create it again, unless N is 0
 	OpReplace                   // create the table, or replace it, together with N edits
+	OpTxnBegin                  // begin a transaction
+	OpTxnWrite                  // a statement of N edits in a transaction
+	OpTxnRead                   // compare what a transaction sees
+	OpTxnEnd                    // commit a transaction, or roll it back if N is 0
 	numKinds
 )
 
@@ -50,7 +54,7 @@ var kindNames = [numKinds]string{
 	"put", "delete", "batch", "load", "guarded", "cancel", "flush", "compact", "compact-range", "garbage", "snapshot",
 	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in",
 	"disk-full", "disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop",
-	"replace",
+	"replace", "txn-begin", "txn-write", "txn-read", "txn-end",
 }
 
 // String returns the name used in the text form.

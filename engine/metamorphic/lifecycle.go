@@ -28,6 +28,7 @@ func (r *run) end() {
 }
 
 func (r *run) releaseAll() {
+	r.endTxns()
 	for _, h := range r.held {
 		h.s.Close()
 	}
@@ -55,6 +56,7 @@ func (r *run) reopen(orderly bool) error {
 
 // restart opens the database anew on a disk without failures.
 func (r *run) restart() error {
+	r.endTxns()
 	r.leave()
 	if r.disk.afterCut() != nil {
 		return nil

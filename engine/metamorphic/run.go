@@ -33,6 +33,7 @@ type run struct {
 	held    []held
 	walks   []*walk
 	readers []*reader
+	txns    []*openTxn
 
 	// mu guards what follows against the goroutine that finds the power cut.
 	mu sync.Mutex
@@ -215,6 +216,8 @@ func (r *run) do(op Op, rng *rand.Rand) error {
 		return r.drop(op.N > 0)
 	case OpReplace:
 		return r.replace(op, rng)
+	case OpTxnBegin, OpTxnWrite, OpTxnRead, OpTxnEnd:
+		return r.transaction(op, rng)
 	default:
 		return fmt.Errorf("operation %s is unknown", op.Kind)
 	}
