@@ -39,6 +39,7 @@ type batch struct {
 const (
 	recordHead    = 1 // see logHead
 	recordBatches = 2
+	recordIntent  = 3 // see intent
 )
 
 const (

@@ -91,9 +91,12 @@ func (k *catalog) text() string {
 }
 
 // write replaces the file, atomically; its directory is the caller's to sync.
-func (k *catalog) write(fs vfs.FS, root string) error {
+func (k *catalog) write(fs vfs.FS, root string) error { return k.writeAs(fs, root, catalogFileName) }
+
+// writeAs is write under another name.
+func (k *catalog) writeAs(fs vfs.FS, root, name string) error {
 	text := k.text()
-	return replaceFile(fs, fs.Join(root, catalogFileName), fmt.Sprintf("%schecksum %08x\n", text, crc32.Checksum([]byte(text), catalogCRC)))
+	return replaceFile(fs, fs.Join(root, name), fmt.Sprintf("%schecksum %08x\n", text, crc32.Checksum([]byte(text), catalogCRC)))
 }
 
 // readCatalog reads the file of a database directory, which need not be there.

@@ -37,6 +37,18 @@ type change struct {
 func (c *core) commitFiles(s *readState, next *manifest.Manifest, ch change) error {
 	w := &dvWriter{core: c, version: next.Version}
 	defer w.close()
+	if err := c.listFiles(s, next, ch, w); err != nil {
+		return err
+	}
+	if err := c.commit(s.manifest, next); err != nil {
+		return err
+	}
+	w.committed = true
+	return nil
+}
+
+// listFiles makes the list of files of next, with the deletion vectors that a change writes.
+func (c *core) listFiles(s *readState, next *manifest.Manifest, ch change, w *dvWriter) error {
 	files := make([]*manifest.File, 0, len(ch.added)+len(s.files))
 	for _, n := range ch.added {
 		meta := *n.meta
@@ -62,10 +74,6 @@ func (c *core) commitFiles(s *readState, next *manifest.Manifest, ch change) err
 	}
 	sortFiles(files)
 	next.Files = files
-	if err := c.commit(s.manifest, next); err != nil {
-		return err
-	}
-	w.committed = true
 	return nil
 }
 
@@ -103,21 +111,31 @@ func sortFiles(files []*manifest.File) {
 // commit makes next, which follows prev, the newest manifest. It runs under commitMu. Where nobody knows whether it
 // happened the core takes no more writes.
 func (c *core) commit(prev, next *manifest.Manifest) error {
-	next.UpdatedMS = c.now().UnixMilli()
-	if prev != nil {
-		// Versions are found by their time, whatever the clock does.
-		next.UpdatedMS = max(next.UpdatedMS, prev.UpdatedMS)
-	}
+	c.stamp(prev, next)
 	if err := c.store.Commit(next); err != nil {
 		if manifest.NotCommitted(err) {
 			return err
 		}
 		return c.fail(err)
 	}
+	c.committed(prev, next)
+	return nil
+}
+
+// stamp gives next, which follows prev, its time.
+func (c *core) stamp(prev, next *manifest.Manifest) {
+	next.UpdatedMS = c.now().UnixMilli()
+	if prev != nil {
+		// Versions are found by their time, whatever the clock does.
+		next.UpdatedMS = max(next.UpdatedMS, prev.UpdatedMS)
+	}
+}
+
+// committed takes note of a commit. It runs under commitMu.
+func (c *core) committed(prev, next *manifest.Manifest) {
 	c.gc.history.committed(prev, next, c.now())
 	c.stats.commits.Add(1)
 	c.checkCommit(prev, next)
-	return nil
 }
 
 // installFiles makes a manifest that was just committed what readers start from. The memtables are those of this moment,

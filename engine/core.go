@@ -27,6 +27,7 @@ type core struct {
 	// number, are in files.
 	minLog      uint64
 	lastFlushed base.Seq
+	atVersion   int64 // of the manifest
 
 	// commitMu is held across a manifest commit: from reading the current state to publishing the next one.
 	commitMu sync.Mutex

@@ -156,19 +156,7 @@ func (l *load) together(fns ...func() error) error {
 // than everything in files, as all readers take for granted. The bulk of that flush, and of the lookups in files, happens
 // before writers are stopped.
 func (l *load) commit() (base.Seq, error) {
-	if err := l.writeFiles(); err != nil {
-		return 0, err
-	}
-	if err := l.resolve(); err != nil {
-		return 0, err
-	}
-	if err := l.c.waitForRoom([]*core{l.c}, l.c.fileLimit, l.w.interrupted); err != nil {
-		return 0, err
-	}
-	if err := l.flushMost(); err != nil {
-		return 0, err
-	}
-	if err := l.w.interrupted(); err != nil {
+	if err := l.prepare(); err != nil {
 		return 0, err
 	}
 	seq, err := l.commitAlone()
@@ -177,6 +165,23 @@ func (l *load) commit() (base.Seq, error) {
 	}
 	l.c.collectGarbage()
 	return seq, nil
+}
+
+// prepare does what can be done of the commit without keeping other writers out.
+func (l *load) prepare() error {
+	if err := l.writeFiles(); err != nil {
+		return err
+	}
+	if err := l.resolve(); err != nil {
+		return err
+	}
+	if err := l.c.waitForRoom([]*core{l.c}, l.c.fileLimit, l.w.interrupted); err != nil {
+		return err
+	}
+	if err := l.flushMost(); err != nil {
+		return err
+	}
+	return l.w.interrupted()
 }
 
 // flushMost flushes what is in memory, until what others wrote meanwhile is little: that is flushed with them kept out.
@@ -243,24 +248,10 @@ func (l *load) publish() (base.Seq, error) {
 	c := l.c
 	s := c.current()
 	defer s.unref()
-	ch, err := l.supersededNow(s)
+	seq := c.lastSeq + 1
+	next, ch, err := l.change(s, seq)
 	if err != nil {
 		return 0, err
-	}
-	l.place(s)
-	seq := c.lastSeq + 1
-	for _, run := range [][]*loadFile{l.merged, l.streamed} { // newest first
-		for _, f := range run {
-			f.meta.SeqMin, f.meta.SeqMax = seq, seq
-			ch.added = append(ch.added, &f.newFile)
-		}
-	}
-	next := c.nextManifest("load")
-	next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(seq, 10)
-	next.Properties[manifest.PropLastSeq] = strconv.FormatUint(seq, 10)
-	next.FlushedSeq = seq
-	if l.w.creates != nil {
-		next.Schema, next.TableUUID, next.Dropped, next.MinLog = l.w.table.schema, newUUID(), false, c.nextLog
 	}
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return 0, err
@@ -281,6 +272,38 @@ func (l *load) publish() (base.Seq, error) {
 	if fresh {
 		c.startWorkers()
 	}
+	l.published()
+	return seq, nil
+}
+
+// change returns the manifest that makes the load visible with a sequence number, and what it does to the files of s, the
+// current state. It runs under writeMu and commitMu, with nothing in memory.
+func (l *load) change(s *readState, seq base.Seq) (*manifest.Manifest, change, error) {
+	c := l.c
+	ch, err := l.supersededNow(s)
+	if err != nil {
+		return nil, ch, err
+	}
+	l.place(s)
+	for _, run := range [][]*loadFile{l.merged, l.streamed} { // newest first
+		for _, f := range run {
+			f.meta.SeqMin, f.meta.SeqMax = seq, seq
+			ch.added = append(ch.added, &f.newFile)
+		}
+	}
+	next := c.nextManifest("load")
+	next.Properties[manifest.PropFirstSeq] = strconv.FormatUint(seq, 10)
+	next.Properties[manifest.PropLastSeq] = strconv.FormatUint(seq, 10)
+	next.FlushedSeq = seq
+	if l.w.creates != nil {
+		next.Schema, next.TableUUID, next.Dropped, next.MinLog = l.w.table.schema, newUUID(), false, c.nextLog
+	}
+	return next, ch, nil
+}
+
+// published takes note that the files are the table's.
+func (l *load) published() {
+	c := l.c
 	c.stats.rowsWritten.Add(int64(l.rows))
 	c.stats.loads.Add(1)
 	for _, f := range l.all() {
@@ -288,7 +311,6 @@ func (l *load) publish() (base.Seq, error) {
 		f.file.unref()
 	}
 	l.streamed, l.merged = nil, nil
-	return seq, nil
 }
 
 // place gives the files their levels. Files of the same kind do not overlap.

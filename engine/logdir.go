@@ -20,6 +20,15 @@ const (
 
 func (d *database) defaultLogDir() string { return d.fs.Join(d.root, "wal") }
 
+// recordedLogDir returns where the log is, as the directory says.
+func (d *database) recordedLogDir() (string, error) {
+	recorded, err := readText(d.fs, d.fs.Join(d.root, logDirFile))
+	if err != nil || recorded != "" {
+		return recorded, err
+	}
+	return d.defaultLogDir(), nil
+}
+
 // findLogDir decides where the log is. A writer knows its tables by now.
 func (d *database) findLogDir() error {
 	recorded, err := readText(d.fs, d.fs.Join(d.root, logDirFile))

@@ -85,6 +85,12 @@ func (d *database) openWriter(stored *optionsFile, given Options) error {
 	if d.catalog, err = readCatalog(d.fs, d.root); err != nil {
 		return err
 	}
+	if err := d.redo(); err != nil {
+		return err
+	}
+	if d.catalog, err = readCatalog(d.fs, d.root); err != nil {
+		return err
+	}
 	if d.catalog.version > 0 {
 		// As with a manifest: what is built on it must not outlive it.
 		if err := d.fs.SyncDir(d.root); err != nil {
@@ -145,7 +151,7 @@ func (c *core) loadNewest() (*manifest.Manifest, error) {
 
 // adopt makes the table what a manifest says, for the replay of logs.
 func (c *core) adopt(m *manifest.Manifest) error {
-	c.minLog, c.lastFlushed = m.MinLog, m.FlushedSeq
+	c.minLog, c.lastFlushed, c.atVersion = m.MinLog, m.FlushedSeq, m.Version
 	if m.Dropped {
 		c.table = nil
 		return nil

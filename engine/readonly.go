@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -29,15 +30,22 @@ type tailedLog struct {
 // readView is what a refresh brings together: a catalog, a manifest of each table that it lists, and the logs that those
 // do not cover. It is what there was at one moment if none of them has changed when all are read.
 type readView struct {
-	catalog   *catalog
-	tables    map[uint32]*core
-	manifests map[*core]*manifest.Manifest
-	pinned    []*core // whose manifests are pinned for the time being
+	catalog *catalog
+	tables  map[uint32]*core
+	// newest are the manifests; manifests are those to be shown, which are older where a commit over several tables was
+	// not published as a whole.
+	newest, manifests map[*core]*manifest.Manifest
+	pinned            []pinnedManifest // for the time being
+}
+
+type pinnedManifest struct {
+	c *core
+	m *manifest.Manifest
 }
 
 func (v *readView) release() {
-	for _, c := range v.pinned {
-		c.pinned.remove(v.manifests[c])
+	for _, p := range v.pinned {
+		p.c.pinned.remove(p.m)
 	}
 	v.pinned = nil
 }
@@ -74,6 +82,10 @@ func (d *database) tryRefresh() (done bool, err error) {
 	if err == nil {
 		err = d.readTail(v)
 	}
+	var cut unfinished
+	if errors.As(err, &cut) {
+		err = d.holdBack(v, cut.intent)
+	}
 	changed, changedErr := d.changedSince(v)
 	switch {
 	case changedErr != nil:
@@ -103,7 +115,7 @@ func (d *database) stillThere(v *readView, err error) error {
 
 // readManifests reads the catalog and the newest manifests of its tables.
 func (d *database) readManifests() (*readView, error) {
-	v := &readView{tables: map[uint32]*core{}, manifests: map[*core]*manifest.Manifest{}}
+	v := &readView{tables: map[uint32]*core{}, newest: map[*core]*manifest.Manifest{}, manifests: map[*core]*manifest.Manifest{}}
 	var err error
 	if v.catalog, err = readCatalog(d.fs, d.root); err != nil {
 		return v, err
@@ -133,21 +145,48 @@ func (d *database) readManifests() (*readView, error) {
 		} else if newer != nil {
 			m = newer
 		}
-		v.manifests[c] = m
+		v.manifests[c], v.newest[c] = m, m
 	}
 	return v, nil
+}
+
+// holdBack has a view show what was before a commit over several tables, of which not everything is published. Before it
+// the memory of its tables was flushed, so the manifests before are all that there is of them.
+func (d *database) holdBack(v *readView, n *intent) error {
+	for _, p := range n.parts {
+		c := v.tables[p.table]
+		if c == nil || v.newest[c].Version < p.version {
+			continue
+		}
+		m, err := c.store.At(p.version - 1)
+		if err != nil {
+			return err
+		}
+		if err := v.pin(c, m); err != nil {
+			return err
+		}
+		v.manifests[c] = m
+		if err := c.adopt(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pinView keeps the writer from removing what the view names.
 func (d *database) pinView(v *readView) error {
 	for c, m := range v.manifests {
-		c.pinned.add(m)
-		v.pinned = append(v.pinned, c)
-		if err := c.pinned.lock(c.store, m); err != nil {
+		if err := v.pin(c, m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (v *readView) pin(c *core, m *manifest.Manifest) error {
+	c.pinned.add(m)
+	v.pinned = append(v.pinned, pinnedManifest{c, m})
+	return c.pinned.lock(c.store, m)
 }
 
 // changedSince reports whether the catalog, or a manifest of the view, is not the newest any more.
@@ -162,10 +201,7 @@ func (d *database) changedSince(v *readView) (bool, error) {
 	if now.version != v.catalog.version {
 		return true, nil
 	}
-	for c, m := range v.manifests {
-		if m == nil {
-			continue
-		}
+	for c, m := range v.newest {
 		if newer, err := c.store.Changed(m); err != nil || newer != nil {
 			return newer != nil, err
 		}
@@ -219,7 +255,7 @@ func (d *database) adoptView(v *readView) error {
 	adopted := map[*core]*table{}
 	for _, c := range v.tables {
 		m := v.manifests[c]
-		c.minLog, c.lastFlushed = m.MinLog, m.FlushedSeq
+		c.minLog, c.lastFlushed, c.atVersion = m.MinLog, m.FlushedSeq, m.Version
 		if c.table != nil && same {
 			adopted[c] = c.table
 		} else if !m.Dropped {
@@ -275,6 +311,9 @@ func (d *database) readLog(num uint64) error {
 	t.at, err = wal.ReplayFrom(d.fs, path, num, t.at, func(offset int64, record []byte) error {
 		return inRecord(d.replayRecord(&t.replayedLog, record), path, offset)
 	})
+	if errors.As(err, new(unfinished)) {
+		return err
+	}
 	if err != nil {
 		// The writer may have taken records back that it could not make durable, or a record of the log may be of a table
 		// that came just now: read the log anew.

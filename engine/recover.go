@@ -245,6 +245,9 @@ func (d *database) replayRecord(l *replayedLog, record []byte) error {
 		l.head, l.last = head, head.seq
 		return nil
 	}
+	if len(record) > 0 && record[0] == recordIntent {
+		return d.replayIntent(l, record)
+	}
 	parts, err := readBatches(record)
 	if err != nil {
 		return err
@@ -319,4 +322,66 @@ func (c *core) checkRows(r batchReader) (need int, err error) {
 		need += memtable.EntryBytes(len(key), len(value))
 	}
 	return need, nil
+}
+
+// unfinished is the error at a commit over several tables of which not everything was published yet.
+type unfinished struct{ *intent }
+
+func (u unfinished) Error() string {
+	return "the commit " + u.tag + " over several tables is not all published"
+}
+
+// replayIntent checks that what a commit over several tables had staged is there.
+func (d *database) replayIntent(l *replayedLog, record []byte) error {
+	n, err := readIntent(record)
+	if err != nil {
+		return err
+	}
+	if n.first != l.last+1 {
+		return base.Errorf(base.CodeCorruption, "it has the sequence numbers from %d on, but %d is the last one before it", n.first, l.last)
+	}
+	missing := n.catalog > d.catalog.version
+	for _, p := range n.parts {
+		if c := d.tables[p.table]; c != nil {
+			missing = missing || c.atVersion < p.version
+		} else {
+			missing = missing || !d.catalog.dropped(p.table)
+		}
+	}
+	if missing {
+		if d.readOnly {
+			return unfinished{n}
+		}
+		return base.Errorf(base.CodeCorruption, "it is of a commit over several tables, of which a manifest or the catalog is missing")
+	}
+	l.last = n.last()
+	d.lastSeq = max(d.lastSeq, l.last)
+	return nil
+}
+
+// lastIntent returns the last commit over several tables in the newest log, nil where there is none: one that was cut short
+// by a crash is the last record of that log. What is returned is durable.
+func (d *database) lastIntent() (last *intent, err error) {
+	dir, err := d.recordedLogDir()
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := listLogs(d.fs, dir, 0)
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	num := numbers[len(numbers)-1]
+	path := d.fs.Join(dir, wal.Name(num))
+	valid, err := wal.Replay(d.fs, path, num, true, func(_ int64, record []byte) error {
+		if len(record) == 0 || record[0] != recordIntent {
+			return nil
+		}
+		var err error
+		last, err = readIntent(record)
+		return err
+	})
+	if err != nil || last == nil {
+		return nil, err
+	}
+	return last, d.fs.Truncate(path, valid) // which syncs it, as cutTail does
 }

@@ -409,17 +409,17 @@ MERU_API int meru_table_schema_set_comment(MeruTableSchema *schema, uintptr_t co
 MERU_API void meru_table_schema_free(MeruTableSchema *schema);
 
 /* Creates a table of the database, whatever table the handle is for: in the root of the directory, if there is no table
- * there, else in a directory of its own. ErrAlreadyExists where there is a table of that name, in whatever case. Durable
- * when the call returns. */
+ * there, else in a directory of its own. ErrAlreadyExists where there is a table of that name, in whatever case.
+ * Durable when the call returns. */
 MERU_API int meru_create_table(MeruHandle *db, const MeruTableSchema *schema, char **err);
-/* Drops the handle's table with all its rows, atomically. ErrNotFound where there is none. Snapshots held stay readable,
- * and so do other tables. */
+/* Drops the handle's table with all its rows, atomically. ErrNotFound where there is none. Snapshots held stay
+ * readable, and so do other tables. */
 MERU_API int meru_drop_table(MeruHandle *db, char **err);
 
-/* A database has up to 4096 tables. A MeruHandle stands for one of them, that in the root of the directory unless it comes
- * from meru_open_table(): what a function says about the table is about that one. meru_flush() and meru_collect_garbage()
- * are about all tables, and statistics are those of all together. Names are told apart without regard to the case
- * of A to Z. */
+/* A database has up to 4096 tables. A MeruHandle stands for one of them, that in the root of the directory unless it
+ * comes from meru_open_table(): what a function says about the table is about that one. meru_flush() and
+ * meru_collect_garbage() are about all tables, and statistics are those of all together. Names are told apart without
+ * regard to the case of A to Z. */
 typedef struct MeruTableInfo {
 	const char *name;
 	const char *directory; /* with the table's metadata and data; absolute */
@@ -434,9 +434,9 @@ typedef struct MeruTableList {
 /* The tables that there are. *list is freed by meru_table_list_free(). */
 MERU_API int meru_tables(const MeruHandle *db, MeruTableList **list, char **err);
 MERU_API void meru_table_list_free(MeruTableList *list);
-/* A handle on a table of the database, with the rights of db, which stays with the table when it is renamed. ErrNotFound
- * where there is none of that name or id; id 0 may be opened before there is a table in the root. *table is freed by
- * meru_free(), before db or after; the database is closed when no handle is left. */
+/* A handle on a table of the database, with the rights of db, which stays with the table when it is renamed.
+ * ErrNotFound where there is none of that name or id; id 0 may be opened before there is a table in the root. *table is
+ * freed by meru_free(), before db or after; the database is closed when no handle is left. */
 MERU_API int meru_open_table(const MeruHandle *db, const char *name, MeruHandle **table, char **err);
 MERU_API int meru_open_table_id(const MeruHandle *db, uint64_t id, MeruHandle **table, char **err);
 /* Gives the table another name, atomically. ErrAlreadyExists where another table has it. */
@@ -509,8 +509,8 @@ typedef int (*MeruInterruptFn)(void *ctx);
 typedef struct MeruWrite MeruWrite;
 MERU_API int meru_write_begin(MeruHandle *db, MeruWrite **write, char **err);
 /* A change that brings its own table: meru_write_commit() creates it, with the rows, in one step. Where there is a
- * table of its name already, replace (not 0) puts the new one in its place, else it is ErrAlreadyExists. If the table that there is
- * changes before the commit, that fails with ErrConflict. Rows have the types of the schema given. */
+ * table of its name already, replace (not 0) puts the new one in its place, else it is ErrAlreadyExists. If the table
+ * that there is changes before the commit, that fails with ErrConflict. Rows have the types of the schema given. */
 MERU_API int meru_write_begin_table(MeruHandle *db, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
 									char **err);
 /* interrupt may be NULL; it is called on the thread that calls into the write. */

@@ -89,8 +89,8 @@ shared_ptr<const MerutableTables> MerutableTransaction::Tables() {
 }
 
 void MerutableTransaction::Pin() {
-	// The tables may change between the two looks: then both are taken again. A table that changes all the time is found
-	// out by whoever asks for its snapshot.
+	// The tables may change between the two looks: then both are taken again. A table that changes all the time is
+	// found out by whoever asks for its snapshot.
 	constexpr idx_t ATTEMPTS = 10;
 	for (idx_t i = 0; i < ATTEMPTS && !(pinned && pinned == catalog.CurrentTables()); i++) {
 		pinned = catalog.CurrentTables();

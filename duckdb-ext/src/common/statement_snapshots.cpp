@@ -46,8 +46,7 @@ string TableOf(const MerutableTables &tables, const string &name) {
 
 } // namespace
 
-shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path,
-													  const string &table) {
+shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, const string &path, const string &table) {
 	return Get(context, path, table, nullptr);
 }
 
@@ -78,7 +77,8 @@ shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, co
 	auto database = info.id == 0 ? opened->database : opened->database->OpenTable(info.id);
 	shared_ptr<MeruSnapshotRef> snapshot;
 	if (database) {
-		snapshot = version ? version->Acquire(std::move(database)) : opened->snapshots->Of(info.id, std::move(database));
+		snapshot =
+			version ? version->Acquire(std::move(database)) : opened->snapshots->Of(info.id, std::move(database));
 	}
 	if (!snapshot) {
 		throw CatalogException("Table \"%s\" in \"%s\" changed while the statement was planned", info.name, path);

@@ -139,8 +139,8 @@ string Describe(const vector<string> &names, const vector<LogicalType> &types) {
 	return StringUtil::Join(parts, ", ");
 }
 
-//! The table at a path that is meant: that of the name, or without one the table in the root, or the only one. NULL where
-//! it is to be created.
+//! The table at a path that is meant: that of the name, or without one the table in the root, or the only one. NULL
+//! where it is to be created.
 shared_ptr<MeruDatabase> FindTable(const shared_ptr<MeruDatabase> &database, const string &path, const string &name) {
 	if (!name.empty()) {
 		return database->OpenTable(name);

@@ -110,18 +110,17 @@ void MerutableReports::Register(ExtensionLoader &loader) {
 	RegisterReport(loader,
 				   make_shared_ptr<ReportInfo>("merutable_stats", "stats", vector<string>{"name", "value", "unit"},
 											   vector<LogicalType>{text, number, text}));
-	RegisterReport(loader, make_shared_ptr<ReportInfo>(
-							   "merutable_files", "files",
-							   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max",
-											  "key_min", "key_max", "table_name"},
-							   vector<LogicalType>{text, number, number, number, number, number, number, text, text,
-												   text}));
 	RegisterReport(loader,
 				   make_shared_ptr<ReportInfo>(
-					   "merutable_snapshots", "versions",
-					   vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq", "table_name"},
-					   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number,
-										   text}));
+					   "merutable_files", "files",
+					   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max", "key_min",
+									  "key_max", "table_name"},
+					   vector<LogicalType>{text, number, number, number, number, number, number, text, text, text}));
+	RegisterReport(loader, make_shared_ptr<ReportInfo>("merutable_snapshots", "versions",
+													   vector<string>{"version", "committed", "job", "files", "rows",
+																	  "bytes", "seq", "table_name"},
+													   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text,
+																		   number, number, number, number, text}));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
 							   "merutable_gc", "", vector<string>{"path", "bytes", "reason", "removed", "error"},
 							   vector<LogicalType>{text, number, text, LogicalType::BOOLEAN, text}));

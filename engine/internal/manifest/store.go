@@ -31,6 +31,15 @@ type Store interface {
 	// Commit makes m the newest manifest, durably. Its version must be one more than the newest. After an error the
 	// commit may or may not have happened, and only opening anew tells; unless [NotCommitted] says that it did not.
 	Commit(m *Manifest) error
+	// Stage writes m durably beside the manifests, where it does not count before Publish makes it one; tag tells it from
+	// others of its version. A commit over several stores is made of them.
+	Stage(m *Manifest, tag string) error
+	// Publish makes a staged manifest the newest one, durably. Where that was done before it does nothing.
+	Publish(version int64, tag string) error
+	// Unstage removes a staged manifest, as far as that can be done.
+	Unstage(version int64, tag string)
+	// StagedTags returns the tags of the manifests that are staged.
+	StagedTags() ([]string, error)
 	// At returns the manifest of a version, CodeNotFound where it is gone.
 	At(version int64) (*Manifest, error)
 	// Versions lists the manifests there are, ascending. There may be gaps.
@@ -193,6 +202,70 @@ func (s *FSStore) writeSynced(name string, data []byte) error {
 	return f.Close()
 }
 
+const stagedSuffix = ".staged"
+
+func (s *FSStore) stagedPath(version int64, tag string) string {
+	return s.path(version) + "." + tag + stagedSuffix
+}
+
+// Stage implements [Store].
+func (s *FSStore) Stage(m *Manifest, tag string) error {
+	data, err := Encode(m)
+	if err != nil {
+		return err
+	}
+	if err := s.writeSynced(s.stagedPath(m.Version, tag), data); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// Publish implements [Store].
+func (s *FSStore) Publish(version int64, tag string) error {
+	staged := s.stagedPath(version, tag)
+	if _, err := s.fs.Stat(staged); base.CodeOf(err) == base.CodeNotFound {
+		return nil
+	}
+	if err := s.fs.RenameExclusive(staged, s.path(version)); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// Unstage implements [Store].
+func (s *FSStore) Unstage(version int64, tag string) {
+	_ = s.fs.Remove(s.stagedPath(version, tag)) // what stays is swept
+}
+
+// StagedTags implements [Store].
+func (s *FSStore) StagedTags() ([]string, error) {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		if base.CodeOf(err) == base.CodeNotFound {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var tags []string
+	for _, n := range names {
+		if _, tag, ok := parseStaged(n); ok {
+			tags = append(tags, tag)
+		}
+	}
+	return tags, nil
+}
+
+// parseStaged is the inverse of stagedPath.
+func parseStaged(name string) (version int64, tag string, ok bool) {
+	stem, found := strings.CutSuffix(name, stagedSuffix)
+	i := strings.LastIndexByte(stem, '.')
+	if !found || i < 0 {
+		return 0, "", false
+	}
+	version, ok = ParseFileName(stem[:i])
+	return version, stem[i+1:], ok
+}
+
 // At implements [Store].
 func (s *FSStore) At(version int64) (*Manifest, error) { return s.read(version) }
 
@@ -313,6 +386,9 @@ func (s *FSStore) read(version int64) (*Manifest, error) {
 
 // IsTemporary reports whether a name in [Dir] is the leftover of a commit that did not happen.
 func IsTemporary(name string) bool {
+	if _, _, staged := parseStaged(name); staged {
+		return true
+	}
 	stem, found := strings.CutSuffix(name, tmpSuffix)
 	_, ok := ParseFileName(stem)
 	return found && ok
