@@ -154,6 +154,9 @@ func (d *database) commitGroup(group []*commitRequest) {
 // roomFor returns how many requests, the first of which has room, find room in the memtables as they are. It runs under
 // writeMu.
 func (d *database) roomFor(group []*commitRequest) int {
+	if len(group) == 1 {
+		return 1
+	}
 	taken := map[*core]int{}
 	total := d.activesBytes()
 	for i, r := range group {
