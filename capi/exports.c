@@ -674,6 +674,15 @@ int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, cons
 	return merugo_snapshot_get(HANDLE(snapshot), key, (struct ArrowSchema *)schema, found, out, OUT(err));
 }
 
+int meru_snapshot_multi_get(const MeruSnapshot *snapshot, struct ArrowArray *keys, const struct ArrowSchema *schema,
+							uint8_t *found, struct ArrowArray *out, char **err) {
+	if (capi_forked) {
+		capi_array_release(keys);
+		return capi_refuse_forked(err);
+	}
+	return merugo_snapshot_multi_get(HANDLE(snapshot), keys, (struct ArrowSchema *)schema, found, out, OUT(err));
+}
+
 int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *range, const uint32_t *columns,
 					uintptr_t column_count, struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);

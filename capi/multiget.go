@@ -46,6 +46,48 @@ func merugo_multi_get(h C.uintptr_t, keys *C.MeruRow, n C.uintptr_t, out, cerr *
 	})
 }
 
+//export merugo_snapshot_multi_get
+func merugo_snapshot_multi_get(h C.uintptr_t, keys *C.struct_ArrowArray, schema *C.struct_ArrowSchema, found *C.uint8_t, out *C.struct_ArrowArray, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		defer C.capi_array_release(keys)
+		if err := need(found, "found"); err != nil {
+			return err
+		}
+		snap, err := lookup[snapshot](h, "snapshot")
+		if err != nil {
+			return err
+		}
+		s := snap.s.Schema()
+		return withBatch(keys, schema, "keys", engine.KeySchema(s), func(keys *engine.Columns) error {
+			var present []bool
+			if out == nil {
+				present, err = snap.s.Contains(keys)
+			} else {
+				var rows *engine.Columns
+				if rows, present, err = snap.s.MultiGetColumns(keys); err == nil {
+					err = exportBatch(rows, s, nil, out)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			storeFlags(found, present)
+			return nil
+		})
+	})
+}
+
+// storeFlags writes a byte for each flag.
+func storeFlags(to *C.uint8_t, flags []bool) {
+	bytes := unsafe.Slice((*byte)(to), len(flags))
+	for i, flag := range flags {
+		bytes[i] = 0
+		if flag {
+			bytes[i] = 1
+		}
+	}
+}
+
 // foundObject makes a MeruScanResult that has an entry for each key: the next row where it was found.
 func foundObject(rows *engine.Columns, found []bool, s *engine.Schema) (*object, error) {
 	o, result, err := newObjectOf[C.MeruScanResult](0)

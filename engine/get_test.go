@@ -174,6 +174,60 @@ func TestMultiGetRefuses(t *testing.T) {
 	wantCode(t, err, CodeClosed)
 }
 
+// TestMultiGetColumns asks for batches of keys, some absent and some twice, in a state with memory and files, and in an
+// older one.
+func TestMultiGetColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes, RowCacheBytes: 1 << 20})
+	defer db.Free()
+	m := model{}
+	type held struct {
+		s *Snapshot
+		m model
+	}
+	var snaps []held
+	for step := range 12 {
+		writeRandom(t, db, rng, m, 300, 60)
+		if step%3 == 1 {
+			must(t, db.Flush())
+		}
+		s, err := db.Snapshot()
+		must(t, err)
+		defer s.Close()
+		snaps = append(snaps, held{s, maps.Clone(m)})
+	}
+	for range 30 {
+		h := snaps[rng.IntN(len(snaps))]
+		ids, keys := make([]int64, 50), make([][]Value, 50)
+		for i := range ids {
+			ids[i] = rng.Int64N(330)
+			keys[i] = testKey(ids[i])
+		}
+		batch := columnsOf(t, KeySchema(h.s.Schema()), keys)
+		rows, found, err := h.s.MultiGetColumns(batch)
+		must(t, err)
+		there, err := h.s.Contains(batch)
+		must(t, err)
+		if !slices.Equal(found, there) || len(found) != len(ids) {
+			t.Fatalf("rows of %v, keys of %v", found, there)
+		}
+		next := 0
+		for i, id := range ids {
+			var row []Value
+			if found[i] {
+				row = rowOf(rows, next)
+				next++
+			}
+			wantRow(t, h.m, id, found[i], row)
+		}
+		if next != rows.N {
+			t.Fatalf("%d rows for %d keys", rows.N, next)
+		}
+	}
+	_, err := snaps[0].s.Contains(columnsOf(t, snaps[0].s.Schema(), [][]Value{testRow(1, 1)}))
+	wantCode(t, err, CodeSchemaMismatch)
+}
+
 // TestGetReadsLittle: with cold caches an absent key costs no data page beyond the bloom filters' errors, a present one a
 // page a column, and one in the row cache nothing. The counters outlive the files.
 func TestGetReadsLittle(t *testing.T) {

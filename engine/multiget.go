@@ -37,6 +37,60 @@ func (db *DB) MultiGet(keys [][]Value) (rows *Columns, found []bool, err error) 
 	return s.multiGet(keys, seq)
 }
 
+// MultiGetColumns is MultiGet for a batch of keys: the key columns, in key order.
+func (s *Snapshot) MultiGetColumns(keys *Columns) (rows *Columns, found []bool, err error) {
+	if err := s.pin(); err != nil {
+		return nil, nil, err
+	}
+	defer s.state.unref()
+	g, err := s.askColumns(keys, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, found = g.answer()
+	return rows, found, nil
+}
+
+// Contains says for each of a batch of keys, the key columns in key order, whether there is a row. It reads no rows.
+func (s *Snapshot) Contains(keys *Columns) (found []bool, err error) {
+	if err := s.pin(); err != nil {
+		return nil, err
+	}
+	defer s.state.unref()
+	g, err := s.askColumns(keys, true)
+	if err != nil {
+		return nil, err
+	}
+	return g.found(), nil
+}
+
+// askColumns looks the keys of a batch up in a snapshot that the caller has pinned.
+func (s *Snapshot) askColumns(keys *Columns, keysOnly bool) (*multiGet, error) {
+	t := s.state.table
+	if len(keys.Cols) != len(t.schema.PrimaryKey) {
+		return nil, base.Errorf(base.CodeSchemaMismatch, "a batch of keys has %d columns, the primary key of table %q has %d",
+			len(keys.Cols), t.schema.TableName, len(t.schema.PrimaryKey))
+	}
+	g, err := newMultiGet(s.state, s.seq, keys.N)
+	if err != nil {
+		return nil, err
+	}
+	g.keysOnly = keysOnly
+	// One buffer for all keys: they lie in it one behind the other.
+	ends := make([]int, keys.N)
+	var buf []byte
+	for i := range keys.N {
+		buf = keys.AppendKey(buf, t.keySchema.PrimaryKey, i)
+		ends[i] = len(buf)
+	}
+	start := 0
+	for i, end := range ends {
+		g.keys[i] = askedKey{buf[start:end:end], i}
+		start = end
+	}
+	return g, g.run()
+}
+
 // multiGet is one multi-get. The records alias memtables, or are shared.
 type multiGet struct {
 	state *readState
@@ -45,7 +99,12 @@ type multiGet struct {
 	// records has the record of each key as it was asked, nil where there is none.
 	records [][]byte
 	bytes   int
+	// keysOnly says that it takes no records: present stands for them.
+	keysOnly bool
 }
+
+// present is the record of a key that is there, where nobody asks for the row.
+var present = []byte{}
 
 type askedKey struct {
 	key []byte
@@ -53,10 +112,10 @@ type askedKey struct {
 }
 
 func (s *readState) multiGet(keys [][]Value, seq base.Seq) (*Columns, []bool, error) {
-	if len(keys) > MaxMultiGet {
-		return nil, nil, base.Errorf(base.CodeInvalidArgument, "%d keys in one multi-get: the limit is %d", len(keys), MaxMultiGet)
+	g, err := newMultiGet(s, seq, len(keys))
+	if err != nil {
+		return nil, nil, err
 	}
-	g := &multiGet{state: s, seq: seq, keys: make([]askedKey, len(keys)), records: make([][]byte, len(keys))}
 	for i, k := range keys {
 		key, err := appendKey(nil, s.table, k)
 		if err != nil {
@@ -64,26 +123,47 @@ func (s *readState) multiGet(keys [][]Value, seq base.Seq) (*Columns, []bool, er
 		}
 		g.keys[i] = askedKey{key, i}
 	}
-	slices.SortStableFunc(g.keys, func(a, b askedKey) int { return bytes.Compare(a.key, b.key) })
 	if err := g.run(); err != nil {
 		return nil, nil, err
 	}
-	found, records := make([]bool, len(keys)), make([][]byte, 0, len(keys))
+	rows, found := g.answer()
+	return rows, found, nil
+}
+
+// newMultiGet makes one for n keys, which the caller fills in.
+func newMultiGet(s *readState, seq base.Seq, n int) (*multiGet, error) {
+	if n > MaxMultiGet {
+		return nil, base.Errorf(base.CodeInvalidArgument, "%d keys in one multi-get: the limit is %d", n, MaxMultiGet)
+	}
+	return &multiGet{state: s, seq: seq, keys: make([]askedKey, n), records: make([][]byte, n)}, nil
+}
+
+// found says which keys there are.
+func (g *multiGet) found() []bool {
+	found := make([]bool, len(g.records))
 	for i, r := range g.records {
+		found[i] = r != nil
+	}
+	return found
+}
+
+// answer returns the rows that were found, and for which keys.
+func (g *multiGet) answer() (*Columns, []bool) {
+	records := make([][]byte, 0, len(g.records))
+	for _, r := range g.records {
 		if r != nil {
-			found[i] = true
 			records = append(records, r)
 		}
 	}
-	s.core.reads.countGets(int64(len(keys)), int64(len(records)))
-	s.core.reads.multiGets.Add(1)
-	out := row.NewColumns(s.table.schema, nil)
-	s.table.layout.AppendColumns(out, row.AllColumns(s.table.schema), records)
-	return out, found, nil
+	t := g.state.table
+	out := row.NewColumns(t.schema, nil)
+	t.layout.AppendColumns(out, row.AllColumns(t.schema), records)
+	return out, g.found()
 }
 
-// run finds the records.
+// run sorts the keys and finds their records.
 func (g *multiGet) run() error {
+	slices.SortStableFunc(g.keys, func(a, b askedKey) int { return bytes.Compare(a.key, b.key) })
 	distinct := slices.CompactFunc(slices.Clone(g.keys), func(a, b askedKey) bool { return bytes.Equal(a.key, b.key) })
 	wanted, err := g.fromMemory(distinct)
 	for _, files := range g.state.index.runs {
@@ -102,10 +182,21 @@ func (g *multiGet) run() error {
 			}
 		}
 	}
+	hits := int64(0)
+	for _, r := range g.records {
+		if r != nil {
+			hits++
+		}
+	}
+	g.state.core.reads.countGets(int64(len(g.keys)), hits)
+	g.state.core.reads.multiGets.Add(1)
 	return nil
 }
 
 func (g *multiGet) set(k askedKey, record []byte) error {
+	if g.keysOnly && record != nil {
+		record = present
+	}
 	g.records[k.at] = record
 	if g.bytes += len(record); g.bytes > maxMultiGetBytes {
 		return base.Errorf(base.CodeInvalidArgument, "the rows of one multi-get have more than %d bytes: ask for fewer keys", maxMultiGetBytes)
@@ -190,6 +281,12 @@ func (g *multiGet) fromFile(f *liveFile, keys []askedKey) error {
 	})
 	if err != nil {
 		return err
+	}
+	if g.keysOnly {
+		for _, p := range places {
+			g.records[p.k.at] = present
+		}
+		return nil
 	}
 	rows := r.NewRowReader(s.table.layout)
 	for _, p := range places {

@@ -665,6 +665,12 @@ MERU_API int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const Mer
  * *found 1 and *out an array of one row with all columns; else *found 0 and out untouched. */
 MERU_API int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
 							   int *found, struct ArrowArray *out, char **err);
+/* Looks many keys up at once, given as a struct array with the key columns in key order (taken, as above), in any order
+ * and with repetitions: found has a byte for each, 1 where there is a row. out (may be NULL: no row is read) receives
+ * the rows that were found, in the order of the keys, with all columns. At most 1,048,576 keys and 1 GiB of rows. */
+MERU_API int meru_snapshot_multi_get(const MeruSnapshot *snapshot, struct ArrowArray *keys,
+									 const struct ArrowSchema *schema, uint8_t *found, struct ArrowArray *out,
+									 char **err);
 /* What a snapshot shows of a range of keys, as a snapshot of its own: it has the files that meet the range, and its
  * overlay is what is in memory of the range. Where the range holds few rows the part has no files, and its overlay
  * yields all of them; one key costs a look-up. Its live_rows is an estimate. The ends are prefixes of the key: struct

@@ -7,6 +7,7 @@
 #include "dml/merutable_create_table_as.hpp"
 #include "dml/merutable_delete.hpp"
 #include "dml/merutable_insert.hpp"
+#include "dml/merutable_merge.hpp"
 #include "dml/merutable_update.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/execution/physical_plan_generator.hpp"
@@ -39,10 +40,6 @@ PhysicalOperator &MerutableCatalog::PlanCreateTableAs(ClientContext &context, Ph
 
 PhysicalOperator &MerutableCatalog::PlanInsert(ClientContext &context, PhysicalPlanGenerator &planner,
 											   LogicalInsert &op, optional_ptr<PhysicalOperator> plan) {
-	if (op.on_conflict_info.action_type != OnConflictAction::THROW) {
-		throw BinderException("ON CONFLICT is not supported in merutable tables: a plain INSERT replaces the row of an "
-							  "existing key");
-	}
 	if (!plan) {
 		throw BinderException("INSERT into table \"%s\" has no rows to insert", op.table.name);
 	}
@@ -50,11 +47,15 @@ PhysicalOperator &MerutableCatalog::PlanInsert(ClientContext &context, PhysicalP
 		plan = planner.ResolveDefaultsProjection(op, *plan);
 	}
 	auto &table = op.table.Cast<MerutableTableEntry>().Table();
-	auto &result = planner.Make<MerutableInsert>(context, op.types, *this, table, op.estimated_cardinality);
+	auto &result =
+		planner.Make<MerutableInsert>(context, op.types, *this, table, on_duplicate, op.estimated_cardinality);
 	auto &insert = result.Cast<MerutableInsert>();
 	insert.return_rows = op.return_chunk;
-	insert.keep_order = op.return_chunk || PhysicalPlanGenerator::PreserveInsertionOrder(context, *plan);
-	insert.use_batches = insert.keep_order && !op.return_chunk && PhysicalPlanGenerator::UseBatchIndex(context, *plan);
+	// Where each key comes once, their order does not matter.
+	insert.keep_order = op.return_chunk || (on_duplicate != OnDuplicate::ERROR &&
+											PhysicalPlanGenerator::PreserveInsertionOrder(context, *plan));
+	insert.use_batches = insert.keep_order && !op.return_chunk && on_duplicate == OnDuplicate::REPLACE &&
+						 PhysicalPlanGenerator::UseBatchIndex(context, *plan);
 	insert.children.push_back(*plan);
 	return insert;
 }
@@ -74,11 +75,12 @@ PhysicalOperator &MerutableCatalog::PlanUpdate(ClientContext &context, PhysicalP
 	return result;
 }
 
-PhysicalOperator &MerutableCatalog::PlanMergeInto(ClientContext &, PhysicalPlanGenerator &, LogicalMergeInto &,
-												  PhysicalOperator &) {
+PhysicalOperator &MerutableCatalog::PlanMergeInto(ClientContext &context, PhysicalPlanGenerator &planner,
+												  LogicalMergeInto &op, PhysicalOperator &plan) {
 	// INSERT … ON CONFLICT, INSERT OR REPLACE and INSERT OR IGNORE arrive here as well.
-	throw BinderException("MERGE INTO and INSERT … ON CONFLICT are not supported in merutable tables: a plain INSERT "
-						  "replaces the row of an existing key");
+	auto &entry = op.table.Cast<MerutableTableEntry>();
+	entry.RequireCurrent();
+	return MerutableMerge::Plan(context, planner, *this, entry.Table(), op, plan);
 }
 
 unique_ptr<LogicalOperator> MerutableCatalog::BindCreateIndex(Binder &, CreateStatement &, TableCatalogEntry &,

@@ -14,6 +14,22 @@ namespace duckdb {
 
 namespace {
 
+//! The one option that is not the engine's.
+constexpr const char *OPTION_ON_DUPLICATE = "on_duplicate";
+
+OnDuplicate ParseOnDuplicate(const string &text) {
+	if (StringUtil::CIEquals(text, "replace")) {
+		return OnDuplicate::REPLACE;
+	}
+	if (StringUtil::CIEquals(text, "error")) {
+		return OnDuplicate::ERROR;
+	}
+	if (StringUtil::CIEquals(text, "ignore")) {
+		return OnDuplicate::IGNORE;
+	}
+	throw BinderException("ATTACH: option ON_DUPLICATE is 'replace', 'error' or 'ignore', not '%s'", text);
+}
+
 unique_ptr<Catalog> Attach(optional_ptr<StorageExtensionInfo>, ClientContext &context, AttachedDatabase &db,
 						   const string &, AttachInfo &info, AttachOptions &options) {
 	if (info.path == IN_MEMORY_PATH) {
@@ -22,13 +38,20 @@ unique_ptr<Catalog> Attach(optional_ptr<StorageExtensionInfo>, ClientContext &co
 	auto path = ResolveMerutablePath(context, info.path);
 	MeruOpenSettings settings(context);
 	settings.Set("read_only", options.access_mode == AccessMode::READ_ONLY ? "true" : "false");
+	auto on_duplicate = OnDuplicate::REPLACE;
 	for (auto &option : options.options) {
 		if (option.second.IsNull()) {
 			throw BinderException("ATTACH: option \"%s\" is NULL", option.first);
 		}
+		if (StringUtil::CIEquals(option.first, OPTION_ON_DUPLICATE)) {
+			on_duplicate = ParseOnDuplicate(option.second.ToString());
+			continue;
+		}
 		settings.Set(StringUtil::Lower(option.first), option.second.ToString());
 	}
-	return make_uniq<MerutableCatalog>(db, MeruDatabase::Open(path, settings.Get()), info.path);
+	auto result = make_uniq<MerutableCatalog>(db, MeruDatabase::Open(path, settings.Get()), info.path);
+	result->on_duplicate = on_duplicate;
+	return std::move(result);
 }
 
 unique_ptr<TransactionManager> MakeTransactionManager(optional_ptr<StorageExtensionInfo>, AttachedDatabase &db,

@@ -9,6 +9,7 @@
 #include "duckdb/parser/constraints/unique_constraint.hpp"
 #include "duckdb/parser/parsed_data/create_table_info.hpp"
 #include "duckdb/parser/parser.hpp"
+#include "duckdb/planner/expression/bound_columnref_expression.hpp"
 #include "duckdb/planner/operator/logical_get.hpp"
 #include "duckdb/planner/operator/logical_projection.hpp"
 #include "duckdb/planner/operator/logical_update.hpp"
@@ -126,6 +127,16 @@ void MerutableTableEntry::BindUpdateConstraints(Binder &, LogicalGet &get, Logic
 		if (table.IsKey(column.index)) {
 			update.update_is_del_and_insert = true;
 		}
+	}
+	if (update.columns.empty()) {
+		// INSERT OR REPLACE that names nothing but the key. DuckDB binds other columns beside one that is there.
+		auto &type = table.columns[0].type;
+		ColumnBinding projected(proj.table_index, proj.expressions.size());
+		update.columns.push_back(PhysicalIndex(0));
+		update.expressions.push_back(make_uniq<BoundColumnRefExpression>(type, projected));
+		ColumnBinding stored(get.table_index, get.GetColumnIds().size());
+		proj.expressions.push_back(make_uniq<BoundColumnRefExpression>(type, stored));
+		get.AddColumnId(0);
 	}
 	// The new rows are written whole.
 	LogicalUpdate::BindExtraColumns(*this, get, proj, update, all_columns);

@@ -32,6 +32,38 @@ void DecodeRow(ClientContext &context, DataChunk &raw, DataChunk &output) {
 
 } // namespace
 
+RowLookup::RowLookup(ClientContext &context, shared_ptr<MeruSnapshotRef> snapshot_p)
+	: context(context), snapshot(std::move(snapshot_p)), buffer(context, snapshot->Table(), snapshot->Table().key) {
+	ArrowSchema schema;
+	memset(&schema, 0, sizeof(schema));
+	MeruCall([&](char **err) { return meru_arrow_schema(snapshot->Schema(), &schema, err); });
+	columns = make_uniq<ArrowColumns>(context, schema);
+	raw.Initialize(context, columns->Types());
+	decoded.Initialize(context, snapshot->Table().Types());
+	rows.Initialize(context, snapshot->Table().Types());
+}
+
+DataChunk &RowLookup::Find(DataChunk &keys) {
+	rows.Reset();
+	vector<uint8_t> found;
+	auto look = [&](ArrowArray &array, const ArrowSchema &schema) {
+		found.resize(NumericCast<idx_t>(array.length));
+		auto result = make_uniq<ArrowArrayWrapper>();
+		MeruCall([&](char **err) {
+			return meru_snapshot_multi_get(snapshot->Get(), &array, &schema, found.data(), &result->arrow_array, err);
+		});
+		ArrowBatch batch(context, *columns, std::move(result));
+		while (batch.Next(raw)) {
+			decoded.Reset();
+			DecodeRow(context, raw, decoded);
+			rows.Append(decoded);
+		}
+	};
+	buffer.Append(keys, look);
+	buffer.Flush(look);
+	return rows;
+}
+
 bool LookupKey(ClientContext &context, const MeruSnapshotRef &snapshot, DataChunk &key, DataChunk &output) {
 	int found = 0;
 	auto row = make_uniq<ArrowArrayWrapper>();

@@ -160,14 +160,17 @@ int MeruWriteBatch::Interrupted(void *context) {
 }
 
 void MeruWriteBatch::SetSnapshot(const MeruSnapshot *snapshot) {
+	lock_guard<mutex> guard(lock);
 	MeruCall([&](char **err) { return meru_write_set_snapshot(write, snapshot, err); });
 }
 
 void MeruWriteBatch::Put(ArrowArray &rows, const ArrowSchema &schema) {
+	lock_guard<mutex> guard(lock);
 	MeruCall([&](char **err) { return meru_write_put_arrow(write, &rows, &schema, err); });
 }
 
 void MeruWriteBatch::Delete(ArrowArray &keys, const ArrowSchema &schema) {
+	lock_guard<mutex> guard(lock);
 	MeruCall([&](char **err) { return meru_write_delete_arrow(write, &keys, &schema, err); });
 }
 
@@ -184,10 +187,12 @@ MeruBlockRef MeruWriteBatch::PrepareDelete(ArrowArray &keys, const ArrowSchema &
 }
 
 void MeruWriteBatch::Append(MeruBlockRef block) {
+	lock_guard<mutex> guard(lock);
 	MeruCall([&](char **err) { return meru_write_append(write, block.Release(), err); });
 }
 
 void MeruWriteBatch::Commit() {
+	lock_guard<mutex> guard(lock);
 	MeruCall([&](char **err) { return meru_write_commit(write, nullptr, err); });
 }
 

@@ -1,33 +1,33 @@
 #include "dml/key_lookup.hpp"
 
 #include "duckdb/common/arrow/arrow.hpp"
-#include "duckdb/main/client_context.hpp"
 
 namespace duckdb {
 
 KeyLookup::KeyLookup(ClientContext &context, shared_ptr<MeruSnapshotRef> snapshot_p)
 	: snapshot(std::move(snapshot_p)), buffer(context, snapshot->Table(), snapshot->Table().key) {
-	one.Initialize(context, snapshot->Table().KeyTypes());
 }
 
-bool KeyLookup::Contains(DataChunk &keys, idx_t row) {
-	SelectionVector place(1);
-	place.set_index(0, row);
-	one.Reset();
-	one.Slice(keys, place, 1);
-	int found = 0;
-	auto look = [&](ArrowArray &key, const ArrowSchema &schema) {
-		ArrowArray found_row;
-		memset(&found_row, 0, sizeof(found_row));
-		MeruCall(
-			[&](char **err) { return meru_snapshot_get(snapshot->Get(), &key, &schema, &found, &found_row, err); });
-		if (found_row.release) {
-			found_row.release(&found_row);
-		}
-	};
-	buffer.Append(one, look);
-	buffer.Flush(look);
-	return found != 0;
+void KeyLookup::Look(ArrowArray &keys, const ArrowSchema &schema) {
+	auto before = found.size();
+	found.resize(before + NumericCast<idx_t>(keys.length));
+	MeruCall([&](char **err) {
+		return meru_snapshot_multi_get(snapshot->Get(), &keys, &schema, found.data() + before, nullptr, err);
+	});
+}
+
+void KeyLookup::Add(DataChunk &keys) {
+	if (keys.size() == 0) {
+		return;
+	}
+	buffer.Append(keys, [&](ArrowArray &array, const ArrowSchema &schema) { Look(array, schema); });
+}
+
+vector<uint8_t> KeyLookup::Finish() {
+	buffer.Flush([&](ArrowArray &array, const ArrowSchema &schema) { Look(array, schema); });
+	auto result = std::move(found);
+	found.clear();
+	return result;
 }
 
 } // namespace duckdb

@@ -18,21 +18,18 @@ class DeleteGlobalState : public MeruWriteGlobalState {
 
 	//! What was deleted already, where rows can come more than once.
 	unique_ptr<KeySet> seen;
+	//! Of a MERGE: rows go when it ends.
+	shared_ptr<PendingRows> pending;
 };
 
 class DeleteLocalState : public MeruWriteLocalState {
   public:
-	DeleteLocalState(ClientContext &context, const MeruTable &table)
-		: MeruWriteLocalState(context, table, table.key), context(context) {
+	DeleteLocalState(ClientContext &context, const MeruTable &table) : MeruWriteLocalState(context, table, table.key) {
 		prepared.Initialize(context, table.KeyTypes());
 	}
 
-	ClientContext &context;
-	//! For RETURNING: what the transaction sees, and the whole rows of what is prepared.
-	shared_ptr<MeruSnapshotRef> snapshot;
-	DataChunk whole;
-	DataChunk key;
-	DataChunk row;
+	//! For RETURNING: the whole rows of what is prepared.
+	unique_ptr<RowLookup> lookup;
 };
 
 } // namespace
@@ -49,13 +46,27 @@ MerutableDelete::MerutableDelete(PhysicalPlan &plan, LogicalDelete &op, Merutabl
 	keep_order = return_rows;
 }
 
+MerutableDelete::MerutableDelete(PhysicalPlan &plan, MergeAction action, MerutableCatalog &catalog,
+								 const MeruTable &table_p, idx_t first_key)
+	: MeruWriteOperator(plan, std::move(action.types), table_p, table_p.key, action.estimated_cardinality),
+	  catalog(catalog), may_repeat(true), merge(std::move(action.pending)) {
+	for (idx_t i = 0; i < table.key.size(); i++) {
+		key_places.push_back(first_key + i);
+	}
+	return_rows = action.return_rows;
+	keep_order = action.keep_order;
+	ends_statement = false;
+}
+
 string MerutableDelete::GetName() const {
 	return "MERUTABLE_DELETE";
 }
 
 unique_ptr<MeruWriteGlobalState> MerutableDelete::Begin(ClientContext &context) const {
 	auto result = make_uniq<DeleteGlobalState>(MerutableTransaction::Get(context, catalog).BeginChange(context, table));
-	if (may_repeat) {
+	if (merge) {
+		result->pending = merge->rows.lock();
+	} else if (may_repeat) {
 		result->seen = make_uniq<KeySet>(context, table.KeyTypes());
 	}
 	return std::move(result);
@@ -64,10 +75,8 @@ unique_ptr<MeruWriteGlobalState> MerutableDelete::Begin(ClientContext &context) 
 unique_ptr<LocalSinkState> MerutableDelete::GetLocalSinkState(ExecutionContext &context) const {
 	auto result = make_uniq<DeleteLocalState>(context.client, table);
 	if (return_rows) {
-		result->snapshot = MerutableTransaction::Get(context.client, catalog).Lease(table)->Get();
-		result->whole.Initialize(context.client, table.Types());
-		result->row.Initialize(context.client, table.Types(), 1);
-		result->key.Initialize(context.client, table.KeyTypes(), 1);
+		auto snapshot = MerutableTransaction::Get(context.client, catalog).Lease(table)->Get();
+		result->lookup = make_uniq<RowLookup>(context.client, std::move(snapshot));
 	}
 	return std::move(result);
 }
@@ -83,6 +92,12 @@ DataChunk &MerutableDelete::Prepare(ExecutionContext &, MeruWriteGlobalState &gs
 	}
 	auto &gstate = gstate_p.Cast<DeleteGlobalState>();
 	SelectionVector first(STANDARD_VECTOR_SIZE);
+	if (gstate.pending) {
+		keys.Slice(first, gstate.pending->Remove(keys, first));
+		gstate.Keep(keys.size() > 0 && gstate.returned ? Returned(lstate, keys) : keys);
+		keys.SetCardinality(0);
+		return keys;
+	}
 	lock_guard<mutex> guard(gstate.lock);
 	auto count = gstate.seen->Add(keys, first);
 	keys.Slice(first, count);
@@ -90,20 +105,11 @@ DataChunk &MerutableDelete::Prepare(ExecutionContext &, MeruWriteGlobalState &gs
 }
 
 DataChunk &MerutableDelete::Returned(MeruWriteLocalState &lstate_p, DataChunk &keys) const {
-	auto &lstate = lstate_p.Cast<DeleteLocalState>();
-	SelectionVector place(1);
-	lstate.whole.Reset();
-	for (idx_t i = 0; i < keys.size(); i++) {
-		place.set_index(0, i);
-		lstate.key.Reset();
-		lstate.key.Slice(keys, place, 1);
-		lstate.row.Reset();
-		if (!LookupKey(lstate.context, *lstate.snapshot, lstate.key, lstate.row)) {
-			throw IOException("A row that is being deleted from table \"%s\" cannot be found by its key", table.name);
-		}
-		lstate.whole.Append(lstate.row);
+	auto &rows = lstate_p.Cast<DeleteLocalState>().lookup->Find(keys);
+	if (rows.size() != keys.size()) {
+		throw IOException("A row that is being deleted from table \"%s\" cannot be found by its key", table.name);
 	}
-	return lstate.whole;
+	return rows;
 }
 
 } // namespace duckdb

@@ -2,28 +2,26 @@
 
 #include "catalog/merutable_catalog.hpp"
 #include "catalog/merutable_transaction.hpp"
-#include "dml/key_lookup.hpp"
 #include "dml/key_set.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/execution/expression_executor.hpp"
 #include "duckdb/planner/operator/logical_update.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 namespace duckdb {
+
+namespace {
 
 class UpdateGlobalState : public MeruWriteGlobalState {
   public:
 	using MeruWriteGlobalState::MeruWriteGlobalState;
 
-	//! The old keys of what was updated; not kept where rows come once and stay where they are.
+	//! The old keys of what was updated, where rows can come more than once but stay where they are.
 	unique_ptr<KeySet> old_keys;
-	//! New rows that wait for the end, where rows move.
-	unique_ptr<ColumnDataCollection> moved;
+	//! Where rows move.
+	shared_ptr<PendingRows> pending;
 };
-
-namespace {
 
 class UpdateLocalState : public MeruWriteLocalState {
   public:
@@ -47,17 +45,32 @@ MerutableUpdate::MerutableUpdate(PhysicalPlan &plan, ClientContext &context, Log
 	return_rows = op.return_chunk;
 	// A row that comes once is written once.
 	keep_order = may_repeat || return_rows || moves_rows;
-	if (moves_rows) {
-		columns = table.key;
-	} else {
-		columns.resize(table.columns.size());
-		std::iota(columns.begin(), columns.end(), 0);
-	}
+	SetValues(op.columns, op.expressions, op.bound_defaults);
+}
+
+MerutableUpdate::MerutableUpdate(PhysicalPlan &plan, ClientContext &context, MergeAction action,
+								 MerutableCatalog &catalog, const MeruTable &table_p,
+								 const vector<PhysicalIndex> &set_columns,
+								 const vector<unique_ptr<Expression>> &expressions,
+								 const vector<unique_ptr<Expression>> &bound_defaults, bool moves_rows)
+	: MeruWriteOperator(plan, std::move(action.types), table_p, {}, action.estimated_cardinality), catalog(catalog),
+	  checks(context, table), may_repeat(false), moves_rows(moves_rows), merge(std::move(action.pending)) {
+	return_rows = action.return_rows;
+	keep_order = action.keep_order;
+	ends_statement = false;
+	SetValues(set_columns, expressions, bound_defaults);
+}
+
+void MerutableUpdate::SetValues(const vector<PhysicalIndex> &set_columns,
+								const vector<unique_ptr<Expression>> &expressions,
+								const vector<unique_ptr<Expression>> &bound_defaults) {
+	columns.resize(table.columns.size());
+	std::iota(columns.begin(), columns.end(), 0);
 	values.resize(table.columns.size());
-	for (idx_t i = 0; i < op.columns.size(); i++) {
-		auto column = op.columns[i].index;
-		auto is_default = op.expressions[i]->GetExpressionType() == ExpressionType::VALUE_DEFAULT;
-		values[column] = (is_default ? op.bound_defaults[column] : op.expressions[i])->Copy();
+	for (idx_t i = 0; i < set_columns.size(); i++) {
+		auto column = set_columns[i].index;
+		auto is_default = expressions[i]->GetExpressionType() == ExpressionType::VALUE_DEFAULT;
+		values[column] = (is_default ? bound_defaults[column] : expressions[i])->Copy();
 	}
 	for (idx_t i = 0; i < values.size(); i++) {
 		if (!values[i]) {
@@ -76,12 +89,13 @@ unique_ptr<LocalSinkState> MerutableUpdate::GetLocalSinkState(ExecutionContext &
 }
 
 unique_ptr<MeruWriteGlobalState> MerutableUpdate::Begin(ClientContext &context) const {
-	auto result = make_uniq<UpdateGlobalState>(MerutableTransaction::Get(context, catalog).BeginChange(context, table));
-	if (may_repeat || moves_rows) {
-		result->old_keys = make_uniq<KeySet>(context, table.KeyTypes());
-	}
+	auto &transaction = MerutableTransaction::Get(context, catalog);
+	auto result = make_uniq<UpdateGlobalState>(transaction.BeginChange(context, table));
 	if (moves_rows) {
-		result->moved = make_uniq<ColumnDataCollection>(context, table.Types());
+		result->pending =
+			merge ? merge->rows.lock() : make_shared_ptr<PendingRows>(context, table, transaction.Lease(table)->Get());
+	} else if (may_repeat) {
+		result->old_keys = make_uniq<KeySet>(context, table.KeyTypes());
 	}
 	return std::move(result);
 }
@@ -95,7 +109,7 @@ DataChunk &MerutableUpdate::Prepare(ExecutionContext &context, MeruWriteGlobalSt
 	lstate.executor.Execute(input, rows);
 	rows.SetCardinality(input.size());
 	checks.Verify(context.client, rows);
-	if (!gstate.old_keys) {
+	if (!gstate.old_keys && !gstate.pending) {
 		return rows;
 	}
 	auto &keys = lstate.keys;
@@ -106,78 +120,23 @@ DataChunk &MerutableUpdate::Prepare(ExecutionContext &context, MeruWriteGlobalSt
 	}
 	keys.SetCardinality(input.size());
 	SelectionVector first(STANDARD_VECTOR_SIZE);
-	lock_guard<mutex> guard(gstate.lock);
-	auto count = gstate.old_keys->Add(keys, first);
+	auto count = gstate.pending ? gstate.pending->Remove(keys, first) : gstate.old_keys->Add(keys, first);
 	if (count < input.size()) {
-		keys.Slice(first, count);
 		rows.Slice(first, count);
 	}
-	if (!moves_rows) {
-		return rows;
+	if (gstate.pending) {
+		gstate.pending->Put(rows);
+		gstate.Keep(rows);
+		rows.SetCardinality(0);
 	}
-	gstate.moved->Append(rows);
-	return keys;
-}
-
-DataChunk &MerutableUpdate::Returned(MeruWriteLocalState &lstate, DataChunk &) const {
-	return lstate.prepared;
-}
-
-void MerutableUpdate::CheckNewKeys(ClientContext &context, UpdateGlobalState &gstate) const {
-	KeyLookup lookup(context, MerutableTransaction::Get(context, catalog).Lease(table)->Get());
-	KeySet new_keys(context, table.KeyTypes());
-	DataChunk keys;
-	keys.Initialize(context, table.KeyTypes());
-	SelectionVector first(STANDARD_VECTOR_SIZE);
-	auto refuse = [&](idx_t row) {
-		string text;
-		for (idx_t i = 0; i < table.key.size(); i++) {
-			text += (i > 0 ? ", " : "") + table.columns[table.key[i]].name + ": " + keys.GetValue(i, row).ToString();
-		}
-		throw ConstraintException("UPDATE would give two rows of table \"%s\" the key %s", table.name, text);
-	};
-	for (auto &chunk : gstate.moved->Chunks()) {
-		if (context.interrupted) {
-			throw InterruptException();
-		}
-		keys.Reset();
-		keys.ReferenceColumns(chunk, table.key);
-		keys.SetCardinality(chunk.size());
-		auto count = new_keys.Add(keys, first);
-		if (count < keys.size()) {
-			vector<bool> is_new(keys.size(), false);
-			for (idx_t i = 0; i < count; i++) {
-				is_new[first.get_index(i)] = true;
-			}
-			refuse(NumericCast<idx_t>(std::find(is_new.begin(), is_new.end(), false) - is_new.begin()));
-		}
-		count = gstate.old_keys->Add(keys, first);
-		for (idx_t i = 0; i < count; i++) {
-			auto row = first.get_index(i);
-			if (lookup.Contains(keys, row)) {
-				refuse(row);
-			}
-		}
-	}
+	return rows;
 }
 
 void MerutableUpdate::End(ClientContext &context, MeruWriteGlobalState &gstate_p) const {
 	auto &gstate = gstate_p.Cast<UpdateGlobalState>();
-	if (!moves_rows) {
-		return;
+	if (gstate.pending && !merge) {
+		gstate.pending->Finish(context, *gstate.write);
 	}
-	vector<idx_t> all_columns(table.columns.size());
-	std::iota(all_columns.begin(), all_columns.end(), 0);
-	ArrowRowBuffer buffer(context, table, all_columns);
-	auto put = [&](ArrowArray &array, const ArrowSchema &schema) {
-		gstate.write->Put(array, schema);
-	};
-	// NULLs are refused by the buffer, so that no key has one when the engine is asked for it.
-	for (auto &chunk : gstate.moved->Chunks()) {
-		buffer.Append(chunk, put);
-	}
-	CheckNewKeys(context, gstate);
-	buffer.Flush(put);
 }
 
 } // namespace duckdb

@@ -17,6 +17,14 @@ MeruWriteOperator::MeruWriteOperator(PhysicalPlan &plan, vector<LogicalType> typ
 	  table(std::move(table)), columns(std::move(columns)) {
 }
 
+void MeruWriteGlobalState::Keep(DataChunk &rows) {
+	lock_guard<mutex> guard(lock);
+	row_count += rows.size();
+	if (returned) {
+		returned->Append(rows);
+	}
+}
+
 DataChunk &MeruWriteOperator::Prepare(ExecutionContext &, MeruWriteGlobalState &, MeruWriteLocalState &,
 									  DataChunk &input) const {
 	return input;
@@ -43,7 +51,6 @@ void MeruWriteOperator::Send(MeruWriteGlobalState &gstate, const MeruWriteLocalS
 		gstate.ordered->AppendReady(*gstate.write);
 		return;
 	}
-	lock_guard<mutex> guard(gstate.lock);
 	gstate.write->Append(std::move(block));
 }
 
@@ -89,11 +96,7 @@ SinkResultType MeruWriteOperator::Sink(ExecutionContext &context, DataChunk &chu
 	}
 	lstate.buffer.Append(rows,
 						 [&](ArrowArray &array, const ArrowSchema &schema) { Send(gstate, lstate, array, schema); });
-	lock_guard<mutex> guard(gstate.lock);
-	gstate.row_count += rows.size();
-	if (gstate.returned) {
-		gstate.returned->Append(Returned(lstate, rows));
-	}
+	gstate.Keep(gstate.returned ? Returned(lstate, rows) : rows);
 	return SinkResultType::NEED_MORE_INPUT;
 }
 

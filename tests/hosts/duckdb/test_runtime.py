@@ -174,6 +174,11 @@ def test_interrupt(connect, database, tmp_path):
     assert took < 1, f"INSERT: {took:.2f} s"
     assert con.execute("SELECT count(*), count(*) FILTER (s LIKE 'new%') FROM m.t").fetchone() == (300000, 0)
 
+    took = interrupted(con, "MERGE INTO m.t USING (SELECT range AS id FROM range(100000000)) s USING (id) WHEN MATCHED THEN "
+                            "UPDATE SET s = 'new' WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new')", 2)
+    assert took < 1, f"MERGE: {took:.2f} s"
+    assert con.execute("SELECT count(*), count(*) FILTER (s LIKE 'new%') FROM m.t").fetchone() == (300000, 0)
+
     for what in ("INSERT INTO m.t", "CREATE OR REPLACE TABLE m.t WITH (primary_key = 'id') AS"):  # in no order: it spills
         took = interrupted(con, f"{what} SELECT (hash(i) >> 1)::BIGINT AS id, 'new ' || i AS s FROM range(100000000) r(i)", 2)
         assert took < 1, f"{what}: {took:.2f} s"

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "catalog/on_duplicate.hpp"
 #include "common/snapshot.hpp"
 #include "duckdb/catalog/catalog.hpp"
 
@@ -49,6 +50,9 @@ class MerutableCatalog : public Catalog {
 	//! An entry for a table that only a transaction has.
 	shared_ptr<MerutableTableEntry> MakeEntry(const MeruTable &table);
 	void Flush();
+
+	//! Option ON_DUPLICATE of ATTACH.
+	OnDuplicate on_duplicate = OnDuplicate::REPLACE;
 
 	void Initialize(bool load_builtin) override;
 	string GetCatalogType() override;

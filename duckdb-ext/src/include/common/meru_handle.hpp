@@ -5,6 +5,7 @@
 #include "duckdb/common/common.hpp"
 #include "duckdb/common/shared_ptr.hpp"
 #include "duckdb/common/atomic.hpp"
+#include "duckdb/common/mutex.hpp"
 #include "common/meru_status.hpp"
 
 namespace duckdb {
@@ -141,7 +142,7 @@ class MeruTxnRef {
 	atomic<idx_t> changes{0};
 };
 
-//! One atomic change, see MeruWrite. Used by one thread at a time, but for preparing; asks the client whether to go on.
+//! One atomic change, see MeruWrite. For any number of threads; asks the client whether to go on.
 class MeruWriteBatch {
   public:
 	MeruWriteBatch(shared_ptr<MeruDatabase> database, ClientContext &context);
@@ -161,7 +162,7 @@ class MeruWriteBatch {
 	//! Both take the array, also when they throw.
 	void Put(ArrowArray &rows, const ArrowSchema &schema);
 	void Delete(ArrowArray &keys, const ArrowSchema &schema);
-	//! The same in two steps. Any number of threads may prepare blocks.
+	//! The same in two steps, so that threads wait for each other only in the second one, which is short.
 	MeruBlockRef PreparePut(ArrowArray &rows, const ArrowSchema &schema);
 	MeruBlockRef PrepareDelete(ArrowArray &keys, const ArrowSchema &schema);
 	void Append(MeruBlockRef block);
@@ -183,6 +184,8 @@ class MeruWriteBatch {
 	//! NULL: the change is a transaction of its own.
 	shared_ptr<MeruTxnRef> txn;
 	atomic<bool> ended{false};
+	//! Held by calls of which the engine takes one at a time.
+	mutex lock;
 	MeruWrite *write = nullptr;
 };
 

@@ -7,18 +7,22 @@
 
 namespace duckdb {
 
-//! For one thread at a time.
+//! Looks keys up many at a time. For one thread at a time.
 class KeyLookup {
   public:
 	KeyLookup(ClientContext &context, shared_ptr<MeruSnapshotRef> snapshot);
 
-	//! keys: the key's columns in key order.
-	bool Contains(DataChunk &keys, idx_t row);
+	//! keys: the key's columns in key order. Throws a ConstraintException for a NULL in one.
+	void Add(DataChunk &keys);
+	//! For each key that was added since the last call, in that order: whether it has a row.
+	vector<uint8_t> Finish();
 
   private:
+	void Look(ArrowArray &keys, const ArrowSchema &schema);
+
 	shared_ptr<MeruSnapshotRef> snapshot;
 	ArrowRowBuffer buffer;
-	DataChunk one;
+	vector<uint8_t> found;
 };
 
 } // namespace duckdb

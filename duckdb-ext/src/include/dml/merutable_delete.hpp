@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dml/merge_action.hpp"
 #include "dml/write_operator.hpp"
 
 namespace duckdb {
@@ -10,6 +11,9 @@ class MerutableCatalog;
 class MerutableDelete : public MeruWriteOperator {
   public:
 	MerutableDelete(PhysicalPlan &plan, LogicalDelete &op, MerutableCatalog &catalog, const MeruTable &table);
+	//! As an action of a MERGE, whose chunks have the key's columns from first_key on.
+	MerutableDelete(PhysicalPlan &plan, MergeAction action, MerutableCatalog &catalog, const MeruTable &table,
+					idx_t first_key);
 
 	string GetName() const override;
 	unique_ptr<LocalSinkState> GetLocalSinkState(ExecutionContext &context) const override;
@@ -29,6 +33,8 @@ class MerutableDelete : public MeruWriteOperator {
 	vector<idx_t> key_places;
 	//! Whether a row can come more than once.
 	bool may_repeat;
+	//! Set if this is an action of a MERGE.
+	shared_ptr<MergePending> merge;
 };
 
 } // namespace duckdb

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dml/merge_action.hpp"
 #include "dml/row_checks.hpp"
 #include "dml/write_operator.hpp"
 #include "duckdb/planner/expression.hpp"
@@ -7,16 +8,22 @@
 namespace duckdb {
 class LogicalUpdate;
 class MerutableCatalog;
-class UpdateGlobalState;
 
-//! UPDATE: the new rows are put over the old ones. Where key columns change, the rows move: the old keys are deleted
-//! while the statement runs and the new rows put at its end, so that a row can move to a key that another one leaves.
+//! UPDATE: the new rows are put over the old ones. Where key columns change, the rows move, at the end of the
+//! statement, so that a row can move to a key that another one leaves.
 class MerutableUpdate : public MeruWriteOperator {
   public:
 	//! The plan below yields a value for each column of the table, a reference to which is in the operator's
 	//! expressions, or a DEFAULT there; and last the key of the old row.
 	MerutableUpdate(PhysicalPlan &plan, ClientContext &context, LogicalUpdate &op, MerutableCatalog &catalog,
 					const MeruTable &table);
+
+	//! As an action of a MERGE. columns, expressions: what is set, see LogicalUpdate; the chunks have the key of the
+	//! old row last. Of several updates of a row that stays where it is, the last one counts.
+	MerutableUpdate(PhysicalPlan &plan, ClientContext &context, MergeAction action, MerutableCatalog &catalog,
+					const MeruTable &table, const vector<PhysicalIndex> &columns,
+					const vector<unique_ptr<Expression>> &expressions,
+					const vector<unique_ptr<Expression>> &bound_defaults, bool moves_rows);
 
 	string GetName() const override;
 	unique_ptr<LocalSinkState> GetLocalSinkState(ExecutionContext &context) const override;
@@ -25,15 +32,11 @@ class MerutableUpdate : public MeruWriteOperator {
 	unique_ptr<MeruWriteGlobalState> Begin(ClientContext &context) const override;
 	DataChunk &Prepare(ExecutionContext &context, MeruWriteGlobalState &gstate, MeruWriteLocalState &lstate,
 					   DataChunk &input) const override;
-	DataChunk &Returned(MeruWriteLocalState &lstate, DataChunk &rows) const override;
-	bool Deletes() const override {
-		return moves_rows;
-	}
 	void End(ClientContext &context, MeruWriteGlobalState &gstate) const override;
 
   private:
-	//! Throws where a row would move to a key that is taken.
-	void CheckNewKeys(ClientContext &context, UpdateGlobalState &gstate) const;
+	void SetValues(const vector<PhysicalIndex> &set_columns, const vector<unique_ptr<Expression>> &expressions,
+				   const vector<unique_ptr<Expression>> &bound_defaults);
 
 	MerutableCatalog &catalog;
 	RowChecks checks;
@@ -42,6 +45,8 @@ class MerutableUpdate : public MeruWriteOperator {
 	//! Whether a row can come more than once; the first one counts.
 	bool may_repeat;
 	bool moves_rows;
+	//! Set if this is an action of a MERGE.
+	shared_ptr<MergePending> merge;
 };
 
 } // namespace duckdb

@@ -15,6 +15,9 @@ class MeruWriteGlobalState : public GlobalSinkState {
 	explicit MeruWriteGlobalState(shared_ptr<MeruWriteBatch> write) : write(std::move(write)) {
 	}
 
+	//! Counts rows that the operator keeps for later, and remembers them for RETURNING.
+	void Keep(DataChunk &rows);
+
 	//! Guards what is below, and what operators add.
 	mutex lock;
 	//! NULL: the rows are not wanted.
