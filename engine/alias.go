@@ -16,6 +16,8 @@ type (
 	Column = base.Column
 	// Type is a column's type with its parameters.
 	Type = base.Type
+	// Field is a part of a nested type.
+	Field = base.Field
 	// Kind is a column's logical kind.
 	Kind = base.Kind
 	// Value is one value of any type.
@@ -58,6 +60,14 @@ const (
 	KindBit         = base.KindBit
 	KindEnum        = base.KindEnum
 	KindFixedBinary = base.KindFixedBinary
+	KindJSON        = base.KindJSON
+	KindTimeTZ      = base.KindTimeTZ
+	KindTimeNS      = base.KindTimeNS
+	KindBignum      = base.KindBignum
+	KindStruct      = base.KindStruct
+	KindList        = base.KindList
+	KindArray       = base.KindArray
+	KindMap         = base.KindMap
 )
 
 // The error codes, equal to the statuses of the C interface.

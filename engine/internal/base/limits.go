@@ -16,6 +16,14 @@ const (
 	MaxFixedWidth = 1 << 16
 	// MaxEnumLabels bounds an ENUM's dictionary.
 	MaxEnumLabels = 1 << 16
+	// MaxTypeDepth is how deep nested types may stand in each other: a LIST of a STRUCT is 2 deep.
+	MaxTypeDepth = 32
+	// MaxNestedFields bounds the fields of one nested type, those of its fields included.
+	MaxNestedFields = 4096
+	// MaxArrayLength bounds the elements of an ARRAY, as DuckDB does.
+	MaxArrayLength = 100_000
+	// MaxElements bounds the values that one value of a nested type is made of, at all levels together.
+	MaxElements = 1 << 26
 	// MaxManifestBytes bounds a manifest file.
 	MaxManifestBytes = 256 << 20
 )

@@ -41,12 +41,21 @@ type Schema struct {
 	Comment string
 }
 
-// AssignFieldIDs gives ids to columns that have none.
+// AssignFieldIDs gives ids to columns, and to fields of nested types, that have none.
 func (s *Schema) AssignFieldIDs() {
-	for i := range s.Columns {
-		if s.Columns[i].FieldID == 0 {
+	assign := func(id *int32) {
+		if *id == 0 {
 			s.LastColumnID++
-			s.Columns[i].FieldID = s.LastColumnID
+			*id = s.LastColumnID
+		}
+	}
+	for i := range s.Columns {
+		assign(&s.Columns[i].FieldID)
+		t, missing := &s.Columns[i].Type, false
+		t.Walk(func(f *Field) { missing = missing || f.FieldID == 0 })
+		if missing {
+			*t = t.clone() // its fields may be another type's as well
+			t.Walk(func(f *Field) { assign(&f.FieldID) })
 		}
 	}
 }
@@ -76,13 +85,9 @@ func (s *Schema) Validate() error {
 		if err := c.Type.Validate(); err != nil {
 			return Wrapf(CodeInvalidArgument, err, "column %q", c.Name)
 		}
-		if c.FieldID < 1 || c.FieldID > s.LastColumnID {
-			return Errorf(CodeInvalidArgument, "column %q: field id %d is not in 1..%d", c.Name, c.FieldID, s.LastColumnID)
+		if err := s.validateFieldIDs(&c, ids); err != nil {
+			return err
 		}
-		if _, dup := ids[c.FieldID]; dup {
-			return Errorf(CodeInvalidArgument, "column %q: field id %d stands twice", c.Name, c.FieldID)
-		}
-		ids[c.FieldID] = struct{}{}
 	}
 	if err := s.validateChecks(); err != nil {
 		return err
@@ -102,6 +107,22 @@ func (s *Schema) validateChecks() error {
 	return nil
 }
 
+// validateFieldIDs checks the ids of a column and of what it is made of; seen are those of the columns before.
+func (s *Schema) validateFieldIDs(c *Column, seen map[int32]struct{}) (err error) {
+	check := func(id int32) {
+		if _, dup := seen[id]; err == nil && dup {
+			err = Errorf(CodeInvalidArgument, "column %q: field id %d stands twice", c.Name, id)
+		}
+		if err == nil && (id < 1 || id > s.LastColumnID) {
+			err = Errorf(CodeInvalidArgument, "column %q: field id %d is not in 1..%d", c.Name, id, s.LastColumnID)
+		}
+		seen[id] = struct{}{}
+	}
+	check(c.FieldID)
+	c.Type.Walk(func(f *Field) { check(f.FieldID) })
+	return err
+}
+
 func (s *Schema) validateKey() error {
 	if len(s.PrimaryKey) == 0 {
 		return Errorf(CodeInvalidArgument, "table %q has no primary key", s.TableName)
@@ -117,6 +138,9 @@ func (s *Schema) validateKey() error {
 		seen[i] = struct{}{}
 		if s.Columns[i].Nullable {
 			return Errorf(CodeInvalidArgument, "primary key column %q must be NOT NULL", s.Columns[i].Name)
+		}
+		if k := s.Columns[i].Type.Kind; k.IsNested() {
+			return Errorf(CodeInvalidArgument, "primary key column %q is %s: nested types cannot be part of a key", s.Columns[i].Name, k)
 		}
 	}
 	return nil
@@ -224,7 +248,7 @@ func (s *Schema) Clone() *Schema {
 	c := *s
 	c.Columns = append([]Column(nil), s.Columns...)
 	for i := range c.Columns {
-		c.Columns[i].Type.Labels = append([]string(nil), s.Columns[i].Type.Labels...)
+		c.Columns[i].Type = s.Columns[i].Type.clone()
 	}
 	c.PrimaryKey = append([]int(nil), s.PrimaryKey...)
 	c.Checks = append([]string(nil), s.Checks...)
@@ -251,6 +275,15 @@ type jsonLogicalType struct {
 	Scale     uint8    `json:"scale,omitempty"`
 	Width     int32    `json:"width,omitempty"`
 	Labels    []string `json:"labels,omitempty"`
+	// Length and Fields are of nested types.
+	Length int32       `json:"length,omitempty"`
+	Fields []jsonField `json:"fields,omitempty"`
+}
+
+type jsonField struct {
+	Name        string          `json:"name"`
+	FieldID     int32           `json:"field_id"`
+	LogicalType jsonLogicalType `json:"logical_type"`
 }
 
 type jsonSchema struct {
@@ -273,14 +306,20 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		js.Columns = append(js.Columns, jsonColumn{
 			Name: c.Name, ColType: storedColType(c.Type), Nullable: c.Nullable, FieldID: c.FieldID,
 			InitialDefault: c.InitialDefault, WriteDefault: c.WriteDefault, DefaultSQL: c.DefaultSQL,
-			Comment: c.Comment,
-			LogicalType: &jsonLogicalType{
-				Kind: c.Type.Kind.String(), Precision: c.Type.Precision, Scale: c.Type.Scale, Width: c.Type.Width,
-				Labels: c.Type.Labels,
-			},
+			Comment: c.Comment, LogicalType: storedType(c.Type),
 		})
 	}
 	return json.Marshal(js)
+}
+
+func storedType(t Type) *jsonLogicalType {
+	l := &jsonLogicalType{
+		Kind: t.Kind.String(), Precision: t.Precision, Scale: t.Scale, Width: t.Width, Labels: t.Labels, Length: t.Length,
+	}
+	for _, f := range t.Fields {
+		l.Fields = append(l.Fields, jsonField{Name: f.Name, FieldID: f.FieldID, LogicalType: *storedType(f.Type)})
+	}
+	return l
 }
 
 // UnmarshalJSON reads the stored form and validates it.
@@ -313,7 +352,7 @@ func storedColType(t Type) any {
 	case KindTinyInt, KindSmallInt, KindInteger, KindUTinyInt, KindUSmallInt, KindDate:
 		return "Int32"
 	case KindBigInt, KindUInteger, KindUBigInt, KindTime, KindTimestampS, KindTimestampMS, KindTimestamp,
-		KindTimestampNS, KindTimestampTZ:
+		KindTimestampNS, KindTimestampTZ, KindTimeTZ, KindTimeNS:
 		return "Int64"
 	case KindFloat:
 		return "Float"
@@ -335,13 +374,27 @@ func storedColType(t Type) any {
 	return "ByteArray"
 }
 
+// logicalType is the inverse of storedType, for the column of that name.
+func (l *jsonLogicalType) logicalType(column string) (Type, error) {
+	k, ok := KindByName(l.Kind)
+	if !ok {
+		return Type{}, Errorf(CodeUnsupported, "column %q has type %q, which this version does not know", column, l.Kind)
+	}
+	t := Type{Kind: k, Precision: l.Precision, Scale: l.Scale, Width: l.Width, Labels: l.Labels, Length: l.Length}
+	for i := range l.Fields {
+		f := &l.Fields[i]
+		ft, err := f.LogicalType.logicalType(column)
+		if err != nil {
+			return Type{}, err
+		}
+		t.Fields = append(t.Fields, Field{Name: f.Name, FieldID: f.FieldID, Type: ft})
+	}
+	return t, nil
+}
+
 func typeOfStored(c jsonColumn) (Type, error) {
 	if l := c.LogicalType; l != nil {
-		k, ok := KindByName(l.Kind)
-		if !ok {
-			return Type{}, Errorf(CodeUnsupported, "column %q has type %q, which this version does not know", c.Name, l.Kind)
-		}
-		return Type{Kind: k, Precision: l.Precision, Scale: l.Scale, Width: l.Width, Labels: l.Labels}, nil
+		return l.logicalType(c.Name)
 	}
 	switch v := c.ColType.(type) {
 	case string:

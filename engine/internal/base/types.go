@@ -4,6 +4,7 @@ package base
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,6 +44,14 @@ const (
 	KindBit              // DuckDB's bit string: one byte with the count of padding bits, then the bits
 	KindEnum             // uint32 index into Labels
 	KindFixedBinary      // exactly Width bytes (the C ABI's FixedLenBytes)
+	KindJSON             // UTF-8 that SQL hosts take for JSON; its syntax is their affair
+	KindTimeTZ           // int64: see TimeTZ
+	KindTimeNS           // int64 nanoseconds since midnight, 24:00:00 included
+	KindBignum           // DuckDB's integer of any length: 3 bytes of header, then the number; sorts by its bytes
+	KindStruct           // Fields, in order
+	KindList             // any number of Fields[0]
+	KindArray            // Length values of Fields[0]
+	KindMap              // pairs of Fields[0], which is never NULL, and Fields[1], in the order given
 	kindEnd
 )
 
@@ -50,7 +59,7 @@ var kindNames = [kindEnd]string{
 	"INVALID", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
 	"UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "BLOB", "DATE", "TIME", "TIMESTAMP_S",
 	"TIMESTAMP_MS", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "UUID", "BIT", "ENUM",
-	"FIXED_BINARY",
+	"FIXED_BINARY", "JSON", "TIME WITH TIME ZONE", "TIME_NS", "BIGNUM", "STRUCT", "LIST", "ARRAY", "MAP",
 }
 
 // String returns the type's name as DuckDB prints it, without parameters.
@@ -80,10 +89,15 @@ type Type struct {
 	Width int32
 	// Labels are an ENUM's, in order; the value is the index. At most MaxEnumLabels, distinct.
 	Labels []string
+	// Fields are what values of a nested type are made of: a STRUCT's fields, the "element" of a LIST or an ARRAY, the
+	// "key" and the "value" of a MAP. All but a key may be NULL.
+	Fields []Field
+	// Length is how many elements each value of an ARRAY has, 1 to MaxArrayLength.
+	Length int32
 }
 
 // FixedSize returns how many bytes a value takes in the row codec and in columnar buffers, or 0 for types of variable
-// length (VARCHAR, BLOB, BIT). A DECIMAL takes 4, 8 or 16 bytes by its precision (9, 18, 38), an ENUM always 4.
+// length (see IsVariable). A DECIMAL takes 4, 8 or 16 bytes by its precision (9, 18, 38), an ENUM always 4.
 func (t Type) FixedSize() int {
 	switch t.Kind {
 	case KindBoolean, KindTinyInt, KindUTinyInt:
@@ -93,7 +107,7 @@ func (t Type) FixedSize() int {
 	case KindInteger, KindUInteger, KindFloat, KindDate, KindEnum:
 		return 4
 	case KindBigInt, KindUBigInt, KindDouble, KindTime, KindTimestampS, KindTimestampMS, KindTimestamp,
-		KindTimestampNS, KindTimestampTZ:
+		KindTimestampNS, KindTimestampTZ, KindTimeTZ, KindTimeNS:
 		return 8
 	case KindHugeInt, KindUHugeInt, KindInterval, KindUUID:
 		return 16
@@ -111,23 +125,23 @@ func (t Type) FixedSize() int {
 	return 0
 }
 
-// IsVariable reports whether values of the type have no fixed size.
+// IsVariable reports whether values of the type have no fixed size. Values of nested types are among them: as a whole
+// they are bytes, see package row.
 func (t Type) IsVariable() bool {
-	return t.Kind == KindVarchar || t.Kind == KindBlob || t.Kind == KindBit
+	switch t.Kind {
+	case KindVarchar, KindBlob, KindBit, KindJSON, KindBignum:
+		return true
+	}
+	return t.Kind.IsNested()
 }
 
 // Equal reports whether both types hold the same values in the same form.
 func (t Type) Equal(o Type) bool {
 	if t.Kind != o.Kind || t.Precision != o.Precision || t.Scale != o.Scale || t.Width != o.Width ||
-		len(t.Labels) != len(o.Labels) {
+		t.Length != o.Length || !slices.Equal(t.Labels, o.Labels) {
 		return false
 	}
-	for i, l := range t.Labels {
-		if o.Labels[i] != l {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(t.Fields, o.Fields, func(a, b Field) bool { return a.Name == b.Name && a.Type.Equal(b.Type) })
 }
 
 // String renders the type for people: DECIMAL(18,3), ENUM('a', 'b').
@@ -143,6 +157,8 @@ func (t Type) String() string {
 			quoted[i] = "'" + strings.ReplaceAll(l, "'", "''") + "'"
 		}
 		return "ENUM(" + strings.Join(quoted, ", ") + ")"
+	case KindStruct, KindList, KindArray, KindMap:
+		return t.nestedString()
 	}
 	return t.Kind.String()
 }
@@ -167,6 +183,9 @@ func (t Type) Validate() error {
 			}
 			seen[l] = struct{}{}
 		}
+	}
+	if t.Kind.IsNested() || len(t.Fields) > 0 || t.Length != 0 {
+		return t.validateNested()
 	}
 	return nil
 }

@@ -11,7 +11,9 @@ import "math"
 //   - FLOAT: Lo holds the 32 bits of the IEEE form; DOUBLE: its 64 bits.
 //   - INTERVAL: Hi is months<<32 | uint32(days), Lo the microseconds.
 //   - UUID: Hi and Lo are the first and last 8 bytes, read big-endian.
-//   - VARCHAR, BLOB, BIT, FIXED_BINARY: Bytes.
+//   - TIMETZ: Lo is the int64 of TimeTZ; TIME_NS: Lo is the int64 of nanoseconds.
+//   - VARCHAR, JSON, BLOB, BIT, BIGNUM, FIXED_BINARY: Bytes.
+//   - nested types: Bytes, the value in packed form (package row).
 type Value struct {
 	Null   bool
 	Lo, Hi uint64

@@ -20,7 +20,8 @@ const (
 
 // CheckValue reports, as a CodeInvalidArgument, why a type cannot hold a value that is not NULL: out of the integer's
 // range, too many digits for the DECIMAL, no such ENUM label, a TIMESTAMP_S or TIMESTAMP_MS beyond what microseconds can
-// express, a TIME outside 00:00:00 to 24:00:00, invalid UTF-8, a malformed BIT, a FIXED_BINARY of another length.
+// express, a time outside 00:00:00 to 24:00:00, invalid UTF-8, a malformed BIT or BIGNUM, a FIXED_BINARY of another
+// length. Of nested types it checks nothing: package row does.
 func CheckValue(t base.Type, v base.Value) error {
 	switch t.Kind {
 	case base.KindBoolean:
@@ -45,16 +46,26 @@ func CheckValue(t base.Type, v base.Value) error {
 		if v.Lo > MaxTime {
 			return base.Errorf(base.CodeInvalidArgument, "TIME of %d microseconds is not within 0 to %d", v.Int64(), int64(MaxTime))
 		}
+	case base.KindTimeNS:
+		if v.Lo > MaxTime*1000 {
+			return base.Errorf(base.CodeInvalidArgument, "TIME_NS of %d nanoseconds is not within 0 to %d", v.Int64(), int64(MaxTime*1000))
+		}
+	case base.KindTimeTZ:
+		if _, _, ok := base.TimeTZParts(v); !ok {
+			return base.Errorf(base.CodeInvalidArgument, "%d is no TIMETZ", v.Int64())
+		}
 	case base.KindTimestampS:
 		return checkTimestamp(t, v.Int64(), MaxTimestampS)
 	case base.KindTimestampMS:
 		return checkTimestamp(t, v.Int64(), MaxTimestampMS)
 	case base.KindDecimal:
 		return checkDecimal(t, v)
-	case base.KindVarchar:
+	case base.KindVarchar, base.KindJSON:
 		if !utf8.Valid(v.Bytes) {
-			return base.Errorf(base.CodeInvalidArgument, "VARCHAR of %d bytes is not valid UTF-8", len(v.Bytes))
+			return base.Errorf(base.CodeInvalidArgument, "%s of %d bytes is not valid UTF-8", t.Kind, len(v.Bytes))
 		}
+	case base.KindBignum:
+		return checkBignum(v.Bytes)
 	case base.KindBit:
 		return checkBit(v.Bytes)
 	case base.KindFixedBinary:
@@ -117,6 +128,23 @@ var powersOf10 = func() (p [39]struct{ hi, lo uint64 }) {
 	}
 	return p
 }()
+
+// checkBignum checks DuckDB's form: 3 bytes, of which the highest bit is set for a number that is not negative and the
+// rest is the count of bytes of the number, all bits flipped for a negative one; then these bytes, one at least.
+func checkBignum(b []byte) error {
+	const header = 3
+	if len(b) <= header {
+		return base.Errorf(base.CodeInvalidArgument, "a BIGNUM has %d bytes: %d is the least", len(b), header+1)
+	}
+	n := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
+	if n&(1<<23) == 0 {
+		n = ^n & (1<<24 - 1)
+	}
+	if n &= 1<<23 - 1; n != len(b)-header {
+		return base.Errorf(base.CodeInvalidArgument, "a BIGNUM of %d bytes says that it has %d", len(b), n+header)
+	}
+	return nil
+}
 
 // checkBit checks DuckDB's form: a byte that counts the padding bits, then whole bytes, the padding at the front of the
 // first one and set to 1. The empty bit string is the single byte 0.

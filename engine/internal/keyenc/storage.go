@@ -36,7 +36,7 @@ func AppendStorage(dst []byte, t base.Type, storage []byte) []byte {
 	case base.KindUInteger, base.KindEnum:
 		return be.AppendUint32(dst, le.Uint32(storage))
 	case base.KindBigInt, base.KindTime, base.KindTimestampS, base.KindTimestampMS, base.KindTimestamp,
-		base.KindTimestampNS, base.KindTimestampTZ:
+		base.KindTimestampNS, base.KindTimestampTZ, base.KindTimeTZ, base.KindTimeNS:
 		return be.AppendUint64(dst, le.Uint64(storage)^sign64)
 	case base.KindUBigInt:
 		return be.AppendUint64(dst, le.Uint64(storage))

@@ -47,15 +47,16 @@ func DecodeValue(t base.Type, key []byte) (v base.Value, rest []byte, err error)
 
 // usesBytes reports whether values of the kind live in Value.Bytes.
 func usesBytes(k base.Kind) bool {
-	return k == base.KindVarchar || k == base.KindBlob || k == base.KindBit || k == base.KindFixedBinary
+	return base.Type{Kind: k}.IsVariable() || k == base.KindFixedBinary
 }
 
 // AppendValueStorage appends the storage form (see row.Columns) of a value that is valid for the type and not NULL.
 func AppendValueStorage(dst []byte, t base.Type, v base.Value) []byte {
 	le := binary.LittleEndian
-	switch t.Kind {
-	case base.KindVarchar, base.KindBlob, base.KindBit, base.KindFixedBinary:
+	if usesBytes(t.Kind) {
 		return append(dst, v.Bytes...)
+	}
+	switch t.Kind {
 	case base.KindUUID:
 		return append128(dst, v.Hi, v.Lo)
 	case base.KindInterval:
@@ -79,9 +80,10 @@ func AppendValueStorage(dst []byte, t base.Type, v base.Value) []byte {
 // StorageValue returns the value whose storage form is given, which must be as long as the type's. Bytes alias storage.
 func StorageValue(t base.Type, storage []byte) base.Value {
 	le := binary.LittleEndian
-	switch t.Kind {
-	case base.KindVarchar, base.KindBlob, base.KindBit, base.KindFixedBinary:
+	if usesBytes(t.Kind) {
 		return base.Value{Bytes: storage}
+	}
+	switch t.Kind {
 	case base.KindBoolean, base.KindUTinyInt:
 		return base.Uint(uint64(storage[0]))
 	case base.KindTinyInt:

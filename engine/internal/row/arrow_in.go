@@ -90,11 +90,11 @@ func expectedArrow(t base.Type) string {
 	switch {
 	case fileForm(t.Kind):
 		name += " without an extension"
-	case t.Kind == base.KindVarchar || t.Kind == base.KindEnum:
+	case t.Kind == base.KindVarchar || t.Kind == base.KindEnum || t.Kind == base.KindJSON:
 		name += " (or large_utf8, utf8_view, a dictionary of these)"
 	case t.Kind == base.KindBlob:
 		name += " (or large_binary, binary_view, a dictionary of these)"
-	case t.Kind == base.KindBit:
+	case t.Kind == base.KindBit || t.Kind == base.KindBignum:
 		name += " (or large_binary, binary_view)"
 	}
 	return name
@@ -165,10 +165,12 @@ func (in *arrowIn) readValues() error {
 		return nil
 	case base.KindDecimal:
 		return in.readDecimals()
-	case base.KindVarchar, base.KindBlob, base.KindBit:
+	case base.KindVarchar, base.KindBlob, base.KindBit, base.KindJSON, base.KindBignum:
 		return in.readStrings()
 	case base.KindEnum:
 		return in.readLabels()
+	case base.KindStruct, base.KindList, base.KindArray, base.KindMap:
+		return in.readNested()
 	}
 	size := in.t.FixedSize()
 	raw, err := in.fixed(size)
@@ -213,6 +215,10 @@ func (in *arrowIn) checkRange() error {
 	switch in.t.Kind {
 	case base.KindTime:
 		low, high = 0, keyenc.MaxTime
+	case base.KindTimeNS:
+		low, high = 0, keyenc.MaxTime*1000
+	case base.KindTimeTZ:
+		return in.checkTimeTZ()
 	case base.KindTimestampS:
 		low, high = -keyenc.MaxTimestampS, keyenc.MaxTimestampS
 	case base.KindTimestampMS:
@@ -223,6 +229,17 @@ func (in *arrowIn) checkRange() error {
 	for i := 0; i < in.n; i++ {
 		if v := int64(binary.LittleEndian.Uint64(in.out.Fixed[i*8:])); v < low || v > high {
 			if err := keyenc.CheckValue(in.t, base.Int(v)); err != nil { // the infinities pass
+				return base.Wrapf(base.CodeInvalidArgument, err, "row %d", i)
+			}
+		}
+	}
+	return nil
+}
+
+func (in *arrowIn) checkTimeTZ() error {
+	for i := 0; i < in.n; i++ {
+		if !in.out.IsNull(i) {
+			if err := checkStorage(in.t, in.out.Storage(i)); err != nil {
 				return base.Wrapf(base.CodeInvalidArgument, err, "row %d", i)
 			}
 		}

@@ -265,7 +265,7 @@ func (in *arrowIn) indices(dict *Column) ([]int32, error) {
 // checkStrings checks UTF-8 and the form of BITs. The offsets are right by now.
 func (in *arrowIn) checkStrings() error {
 	switch in.t.Kind {
-	case base.KindVarchar:
+	case base.KindVarchar, base.KindJSON:
 		if validUTF8(in.out.Data, in.out.Offsets) {
 			return nil
 		}

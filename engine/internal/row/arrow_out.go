@@ -37,17 +37,26 @@ func (c *Columns) ToArrow(s *base.Schema, projection []int, mem memory.Allocator
 		if !col.Type.Equal(s.Columns[p].Type) {
 			return nil, base.Errorf(base.CodeInvalidArgument, "column %q of a batch is %s, not %s", s.Columns[p].Name, col.Type, s.Columns[p].Type)
 		}
-		o := arrowOut{col: col, n: c.N, mem: mem}
-		if err := o.build(); err != nil {
-			o.release()
+		data, err := col.arrow(schema.Field(i).Type, c.N, mem)
+		if err != nil {
 			return nil, base.Wrapf(base.CodeInvalidArgument, err, "column %q", s.Columns[p].Name)
 		}
-		data := array.NewData(schema.Field(i).Type, c.N, o.buffers, nil, o.nulls, 0)
-		o.release()
 		arrays = append(arrays, array.MakeFromData(data))
 		data.Release()
 	}
 	return array.NewRecordBatch(schema, arrays, int64(c.N)), nil
+}
+
+// arrow makes the array of a column.
+func (col *Column) arrow(dt arrow.DataType, n int, mem memory.Allocator) (arrow.ArrayData, error) {
+	if col.Type.Kind.IsNested() {
+		x, err := unpack(col, n)
+		if err != nil {
+			return nil, err
+		}
+		return x.arrow(dt, mem)
+	}
+	return (&tree{Column: *col, n: n}).arrow(dt, mem)
 }
 
 // arrowOut builds the buffers of one Arrow array.

@@ -19,22 +19,27 @@ const (
 
 // ArrowSchema returns the Arrow types of the projected columns, in that order; nil means all columns. Kinds that Arrow
 // has no type for are FixedSizeBinary(16) (HUGEINT, UHUGEINT, INTERVAL) or Binary (BIT) in file form (see
-// [AppendFileForm]); ENUM is Utf8 with the labels; UUID is FixedSizeBinary(16), marked as the extension arrow.uuid. The
+// [AppendFileForm]); BIGNUM is Binary, TIMETZ is Int64 (see base.TimeTZ), JSON is Utf8; nested types are Arrow's own, of
+// these; ENUM is Utf8 with the labels; UUID is FixedSizeBinary(16), marked as the extension arrow.uuid. The
 // metadata of a field has the SQL type and the field id.
 func ArrowSchema(s *base.Schema, projection []int) *arrow.Schema {
 	projection = projectionOf(s, projection)
 	fields := make([]arrow.Field, len(projection))
 	for i, p := range projection {
 		c := &s.Columns[p]
-		keys := []string{typeMetadataKey, fieldIDMetadataKey}
-		vals := []string{c.Type.String(), strconv.Itoa(int(c.FieldID))}
-		if c.Type.Kind == base.KindUUID {
-			keys = append(keys, extensionNameKey, extensionMetadataKey)
-			vals = append(vals, uuidExtension, "")
-		}
-		fields[i] = arrow.Field{Name: c.Name, Type: arrowType(c.Type), Nullable: c.Nullable, Metadata: arrow.NewMetadata(keys, vals)}
+		fields[i] = arrowField(c.Name, c.Type, c.Nullable, c.FieldID)
 	}
 	return arrow.NewSchema(fields, nil)
+}
+
+func arrowField(name string, t base.Type, nullable bool, id int32) arrow.Field {
+	keys := []string{typeMetadataKey, fieldIDMetadataKey}
+	vals := []string{t.String(), strconv.Itoa(int(id))}
+	if t.Kind == base.KindUUID {
+		keys = append(keys, extensionNameKey, extensionMetadataKey)
+		vals = append(vals, uuidExtension, "")
+	}
+	return arrow.Field{Name: name, Type: arrowType(t), Nullable: nullable, Metadata: arrow.NewMetadata(keys, vals)}
 }
 
 // arrowType returns the Arrow type that ToArrow makes and that FromArrow expects first of all.
@@ -64,10 +69,16 @@ func arrowType(t base.Type) arrow.DataType {
 		return arrow.PrimitiveTypes.Float64
 	case base.KindDecimal:
 		return &arrow.Decimal128Type{Precision: int32(t.Precision), Scale: int32(t.Scale)}
-	case base.KindVarchar, base.KindEnum:
+	case base.KindVarchar, base.KindEnum, base.KindJSON:
 		return arrow.BinaryTypes.String
-	case base.KindBlob, base.KindBit:
+	case base.KindBlob, base.KindBit, base.KindBignum:
 		return arrow.BinaryTypes.Binary
+	case base.KindTimeTZ:
+		return arrow.PrimitiveTypes.Int64
+	case base.KindTimeNS:
+		return arrow.FixedWidthTypes.Time64ns
+	case base.KindStruct, base.KindList, base.KindArray, base.KindMap:
+		return nestedArrowType(t)
 	case base.KindDate:
 		return arrow.FixedWidthTypes.Date32
 	case base.KindTime:
@@ -97,14 +108,14 @@ func fileForm(k base.Kind) bool {
 // cast.
 func acceptsArrow(t base.Type, dt arrow.DataType) bool {
 	switch t.Kind {
-	case base.KindVarchar:
-		return isUtf8(dictionaryValues(dt))
-	case base.KindEnum:
+	case base.KindVarchar, base.KindEnum, base.KindJSON:
 		return isUtf8(dictionaryValues(dt))
 	case base.KindBlob:
 		return isBinary(dictionaryValues(dt))
-	case base.KindBit:
+	case base.KindBit, base.KindBignum:
 		return isBinary(dt)
+	case base.KindStruct, base.KindList, base.KindArray, base.KindMap:
+		return acceptsNested(t, dt)
 	case base.KindDecimal:
 		// The scale must be the column's. Fewer digits than the column's always fit.
 		d, ok := dt.(arrow.DecimalType)

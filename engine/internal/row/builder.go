@@ -283,8 +283,8 @@ func (b *Builder) appendKeyOnly(seq base.Seq) {
 			}
 			continue
 		}
-		if value == nil && f.required && f.typ.Kind == base.KindBit {
-			value = emptyBit
+		if value == nil && f.required {
+			value = zeroOf(&f.typ)
 		}
 		col.Data = append(col.Data, value...)
 		col.Offsets = append(col.Offsets, int64(len(col.Data)))
@@ -292,5 +292,22 @@ func (b *Builder) appendKeyOnly(seq base.Seq) {
 	b.finish(seq, base.OpDelete, len(b.scratch))
 }
 
-// emptyBit is the BIT without bits.
-var emptyBit = []byte{0}
+// Values that stand in rows of deletions, where some value must.
+var (
+	emptyBit   = []byte{0} // the BIT without bits
+	zeroBignum = []byte{0x80, 0, 1, 0}
+)
+
+// zeroOf returns a value of a type of variable size: the one without content.
+func zeroOf(t *base.Type) []byte {
+	switch t.Kind {
+	case base.KindBit:
+		return emptyBit
+	case base.KindBignum:
+		return zeroBignum
+	}
+	if t.Kind.IsNested() {
+		return emptyPacked(t)
+	}
+	return nil
+}

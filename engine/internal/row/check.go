@@ -60,7 +60,18 @@ func (l *Layout) checkEnds(rec []byte) error {
 
 // checkStorage reports why bytes of the right length are no value of the type.
 func checkStorage(t base.Type, b []byte) error {
+	if t.Kind.IsNested() {
+		return CheckPacked(&t, b)
+	}
 	return keyenc.CheckValue(t, keyenc.StorageValue(t, b))
+}
+
+// checkValue is checkStorage for a value.
+func checkValue(t base.Type, v base.Value) error {
+	if t.Kind.IsNested() {
+		return CheckPacked(&t, v.Bytes)
+	}
+	return keyenc.CheckValue(t, v)
 }
 
 func allZero(b []byte) bool {
@@ -78,7 +89,7 @@ func AppendStorage(dst []byte, t base.Type, v base.Value) ([]byte, error) {
 	if v.Null {
 		return dst, base.Errorf(base.CodeInvalidArgument, "NULL has no storage form")
 	}
-	if err := keyenc.CheckValue(t, v); err != nil {
+	if err := checkValue(t, v); err != nil {
 		return dst, err
 	}
 	return keyenc.AppendValueStorage(dst, t, v), nil

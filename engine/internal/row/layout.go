@@ -65,10 +65,10 @@ func NewLayout(schema *base.Schema) *Layout {
 func needsCheck(t base.Type) bool {
 	switch t.Kind {
 	case base.KindBoolean, base.KindEnum, base.KindTime, base.KindTimestampS, base.KindTimestampMS, base.KindDecimal,
-		base.KindVarchar, base.KindBit:
+		base.KindVarchar, base.KindBit, base.KindJSON, base.KindBignum, base.KindTimeTZ, base.KindTimeNS:
 		return true
 	}
-	return false
+	return t.Kind.IsNested()
 }
 
 // Append appends the record of a row, given as one value a column, to dst and returns it. It checks everything that
@@ -93,7 +93,7 @@ func (l *Layout) Append(dst []byte, vals []base.Value) ([]byte, error) {
 				return dst, rowTooLarge(size, f.name)
 			}
 		}
-		if err := keyenc.CheckValue(f.typ, vals[i]); err != nil {
+		if err := checkValue(f.typ, vals[i]); err != nil {
 			return dst, base.Wrapf(base.CodeInvalidArgument, err, "column %q", f.name)
 		}
 	}

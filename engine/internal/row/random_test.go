@@ -10,6 +10,7 @@ import (
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/keyenc"
+	"github.com/merutable/merutable/engine/internal/row/rowtest"
 )
 
 // allTypes has every kind, and the kinds with parameters in several widths.
@@ -25,12 +26,12 @@ func allTypes() []base.Type {
 		{Kind: base.KindFixedBinary, Width: 1},
 		{Kind: base.KindFixedBinary, Width: 20},
 	}
-	for k := base.KindBoolean; k <= base.KindFixedBinary; k++ {
+	for k := base.KindBoolean; k <= base.KindBignum; k++ {
 		if k != base.KindDecimal && k != base.KindEnum && k != base.KindFixedBinary {
 			types = append(types, base.Type{Kind: k})
 		}
 	}
-	return types
+	return append(types, rowtest.NestedTypes...)
 }
 
 // randomSchema has up to 20 columns of random types and a key of up to three of them.
@@ -41,7 +42,14 @@ func randomSchema(rng *rand.Rand) *base.Schema {
 	for i := 0; i < n; i++ {
 		s.Columns = append(s.Columns, base.Column{Name: fmt.Sprintf("c%d", i), Type: types[rng.Intn(len(types))], Nullable: rng.Intn(3) > 0})
 	}
+	s.Columns[0].Type = base.Type{Kind: base.KindBigInt} // some scalar
 	for _, k := range rng.Perm(n)[:1+rng.Intn(min(3, n))] {
+		if s.Columns[k].Type.Kind.IsNested() {
+			k = 0
+		}
+		if s.IsKey(k) {
+			continue
+		}
 		s.PrimaryKey = append(s.PrimaryKey, k)
 		s.Columns[k].Nullable = false
 	}
@@ -155,6 +163,19 @@ func randomValue(rng *rand.Rand, t base.Type) base.Value {
 		return base.Uint(uint64(rng.Intn(len(t.Labels))))
 	case base.KindFixedBinary:
 		return base.Bytes(randomBytes(rng, int(t.Width)))
+	}
+	switch t.Kind {
+	case base.KindJSON:
+		return base.Bytes(randomText(rng))
+	case base.KindTimeTZ:
+		return base.TimeTZ(rng.Int63n(keyenc.MaxTime+1), int32(rng.Intn(2*base.MaxOffset+1)-base.MaxOffset))
+	case base.KindTimeNS:
+		return base.Int([]int64{0, keyenc.MaxTime * 1000, rng.Int63n(keyenc.MaxTime * 1000)}[rng.Intn(3)])
+	case base.KindBignum:
+		return base.Bytes([][]byte{{0x80, 0, 1, 0}, {0x80, 0, 2, 7, byte(rng.Uint32())}, {0x7f, 0xff, 0xfe, byte(rng.Uint32())}}[rng.Intn(3)])
+	}
+	if t.Kind.IsNested() {
+		return base.Bytes(rowtest.Packed(rng, &t, func(t base.Type) []byte { return keyenc.AppendValueStorage(nil, t, randomValue(rng, t)) }))
 	}
 	return base.Int(randomInt(rng, 64)) // BIGINT and the other TIMESTAMPs
 }

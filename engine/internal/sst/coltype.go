@@ -44,12 +44,16 @@ type colType struct {
 	// labels are an ENUM's, as bytes for the writer and by label for the reader.
 	labels     [][]byte
 	labelIndex map[string]uint32
+	// path is where the column stands in the schema, leaf says that it is part of a nested one.
+	path   string
+	leaf   bool
+	nested *nestedType // of a nested type; most of the above is not used then
 }
 
 // newColType maps a table column to its Parquet form.
 func newColType(col *base.Column) *colType {
 	c := &colType{
-		name: col.Name, fieldID: col.FieldID, typ: col.Type, nullable: col.Nullable, size: col.Type.FixedSize(),
+		name: col.Name, path: col.Name, fieldID: col.FieldID, typ: col.Type, nullable: col.Nullable, size: col.Type.FixedSize(),
 		bounds: true, bloom: true, sorted: true,
 	}
 	fixed := func(t parquet.Type, width int, logical schema.LogicalType) {
@@ -97,8 +101,17 @@ func newColType(col *base.Column) *colType {
 	case base.KindFixedBinary:
 		fixed(parquet.Types.FixedLenByteArray, c.size, nil)
 		c.bloom = false
+	case base.KindTimeTZ, base.KindTimeNS:
+		// DuckDB's reader takes Parquet's own types for times in UTC, of which it drops the offset, and for microseconds.
+		fixed(parquet.Types.Int64, 8, nil)
 	case base.KindVarchar:
 		c.physical, c.logical = parquet.Types.ByteArray, schema.StringLogicalType{}
+	case base.KindJSON:
+		// Bounds and hashes that a reader makes of JSON are its own affair.
+		c.physical, c.logical, c.bounds, c.bloom = parquet.Types.ByteArray, schema.JSONLogicalType{}, false, false
+	case base.KindStruct, base.KindList, base.KindArray, base.KindMap:
+		c.physical, c.bounds, c.bloom, c.sorted = parquet.Types.ByteArray, false, false, false
+		c.nested = newNestedType(col.Name, &c.typ)
 	case base.KindEnum:
 		// Keys order by index, labels by letters.
 		c.physical, c.logical, c.form, c.sorted = parquet.Types.ByteArray, schema.StringLogicalType{}, formLabel, false
@@ -107,7 +120,7 @@ func newColType(col *base.Column) *colType {
 			c.labels = append(c.labels, append([]byte{}, l...)) // not nil, which the library takes for no value
 			c.labelIndex[l] = uint32(i)
 		}
-	case base.KindBlob:
+	case base.KindBlob, base.KindBignum:
 		c.physical, c.bloom = parquet.Types.ByteArray, false
 	case base.KindBit:
 		// The first byte counts padding bits: the order of the bytes is no order of bit strings.
@@ -168,6 +181,9 @@ func (c *colType) node() (schema.Node, error) {
 	if c.nullable {
 		repetition = parquet.Repetitions.Optional
 	}
+	if c.nested != nil {
+		return nestedNode(c.name, &c.typ, repetition, c.fieldID)
+	}
 	length := -1
 	if c.physical == parquet.Types.FixedLenByteArray {
 		length = c.width
@@ -181,18 +197,26 @@ func (c *colType) node() (schema.Node, error) {
 
 // matches checks that a column of a file holds the form that this type is stored in.
 func (c *colType) matches(d *schema.Column) error {
+	if d.MaxRepetitionLevel() > 0 || d.MaxDefinitionLevel() > 1 {
+		return base.Errorf(base.CodeSchemaMismatch, "column %q is nested", c.name)
+	}
+	return c.matchesForm(d)
+}
+
+// matchesForm is matches for a column that may be part of a nested one.
+func (c *colType) matchesForm(d *schema.Column) error {
 	want, err := c.node()
 	if err != nil {
 		return err
 	}
-	n := want.(*schema.PrimitiveNode)
+	n, ok := want.(*schema.PrimitiveNode)
+	if !ok {
+		return base.Errorf(base.CodeSchemaMismatch, "column %q is not nested, where %s belongs", c.name, c.typ)
+	}
 	if d.PhysicalType() != c.physical || c.physical == parquet.Types.FixedLenByteArray && d.TypeLength() != c.width ||
 		!n.LogicalType().Equals(d.LogicalType()) {
 		return base.Errorf(base.CodeSchemaMismatch, "column %q is stored as %s (%s), where %s belongs", c.name,
 			d.PhysicalType(), d.LogicalType(), c.typ)
-	}
-	if d.MaxRepetitionLevel() > 0 || d.MaxDefinitionLevel() > 1 {
-		return base.Errorf(base.CodeSchemaMismatch, "column %q is nested", c.name)
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 // scratch holds the buffers that decoding needs beside its output.
 type scratch struct {
 	levels []int16
+	// def and rep are the levels of a leaf of a nested column, values is how many values came with them.
+	def, rep []int16
+	values   int
 	dense  []byte
 	bools  []bool
 	arrays []parquet.ByteArray
@@ -53,23 +56,19 @@ func (c *fileColumn) decodeSome(cr file.ColumnChunkReader, out *row.Column, rows
 	if c.stored != nil {
 		return c.decodeNarrow(cr, out, rows, n, s)
 	}
-	levels := []int16(nil)
-	if c.optional {
-		s.levels = sized(s.levels, n)
-		levels = s.levels
-	}
+	lv := c.levels(n, s)
 	switch r := cr.(type) {
 	case *file.Int32ColumnChunkReader:
-		return decodeNumbers[int32](c, r, out, rows, n, levels, s)
+		return decodeNumbers[int32](c, r, out, rows, n, lv, s)
 	case *file.Int64ColumnChunkReader:
-		return decodeNumbers[int64](c, r, out, rows, n, levels, s)
+		return decodeNumbers[int64](c, r, out, rows, n, lv, s)
 	case *file.Float32ColumnChunkReader:
-		return decodeNumbers[float32](c, r, out, rows, n, levels, s)
+		return decodeNumbers[float32](c, r, out, rows, n, lv, s)
 	case *file.Float64ColumnChunkReader:
-		return decodeNumbers[float64](c, r, out, rows, n, levels, s)
+		return decodeNumbers[float64](c, r, out, rows, n, lv, s)
 	case *file.BooleanColumnChunkReader:
 		s.bools = sized(s.bools, n)
-		got, values, err := r.ReadBatchInPage(int64(n), s.bools, levels, nil)
+		got, values, err := r.ReadBatchInPage(int64(n), s.bools, lv.def, lv.rep)
 		if err != nil {
 			return 0, err
 		}
@@ -81,10 +80,10 @@ func (c *fileColumn) decodeSome(cr file.ColumnChunkReader, out *row.Column, rows
 			}
 			s.dense = append(s.dense, v)
 		}
-		return int(got), c.spread(out, rows, int(got), values, levels, s.dense, 1)
+		return int(got), c.spread(out, rows, c.taken(got, values, s), values, lv.def, s.dense, 1)
 	case *file.FixedLenByteArrayColumnChunkReader:
 		s.fixed = sized(s.fixed, n)
-		got, values, err := r.ReadBatchInPage(int64(n), s.fixed, levels, nil)
+		got, values, err := r.ReadBatchInPage(int64(n), s.fixed, lv.def, lv.rep)
 		if err != nil {
 			return 0, err
 		}
@@ -95,17 +94,17 @@ func (c *fileColumn) decodeSome(cr file.ColumnChunkReader, out *row.Column, rows
 			}
 			s.dense = append(s.dense, v...)
 		}
-		return int(got), c.spread(out, rows, int(got), values, levels, s.dense, c.width)
+		return int(got), c.spread(out, rows, c.taken(got, values, s), values, lv.def, s.dense, c.width)
 	case *file.ByteArrayColumnChunkReader:
 		s.arrays = sized(s.arrays, n)
-		got, values, err := r.ReadBatchInPage(int64(n), s.arrays, levels, nil)
+		got, values, err := r.ReadBatchInPage(int64(n), s.arrays, lv.def, lv.rep)
 		if err != nil {
 			return 0, err
 		}
 		if c.form == formLabel {
-			return int(got), c.labelsTo(out, rows, int(got), values, levels, s)
+			return int(got), c.labelsTo(out, rows, c.taken(got, values, s), values, lv.def, s)
 		}
-		return int(got), c.appendArrays(out, rows, int(got), values, levels, s.arrays)
+		return int(got), c.appendArrays(out, rows, c.taken(got, values, s), values, lv.def, s.arrays)
 	}
 	return 0, base.Errorf(base.CodeParquet, "unknown column reader %T", cr)
 }
@@ -124,12 +123,39 @@ func (c *fileColumn) decodeNarrow(cr file.ColumnChunkReader, out *row.Column, ro
 	return got, err
 }
 
+// levels returns room for the levels of n rows, or of n values of a leaf.
+func (c *fileColumn) levels(n int, s *scratch) levels {
+	switch {
+	case c.leaf:
+		s.def = sized(s.def, n)
+		lv := levels{def: s.def}
+		if c.maxRep > 0 {
+			s.rep = sized(s.rep, n)
+			lv.rep = s.rep
+		}
+		return lv
+	case c.optional:
+		s.levels = sized(s.levels, n)
+		return levels{def: s.levels}
+	}
+	return levels{}
+}
+
+// taken returns how many rows the values read make: a leaf gets no NULLs.
+func (c *fileColumn) taken(got int64, values int, s *scratch) int {
+	if c.leaf {
+		s.values = values
+		return values
+	}
+	return int(got)
+}
+
 type numberReader[T any] interface {
 	ReadBatchInPage(n int64, values []T, defLevels, repLevels []int16) (int64, int, error)
 }
 
-func decodeNumbers[T any](c *fileColumn, r numberReader[T], out *row.Column, rows, n int, levels []int16, s *scratch) (int, error) {
-	if c.form == formSame && !c.optional {
+func decodeNumbers[T any](c *fileColumn, r numberReader[T], out *row.Column, rows, n int, lv levels, s *scratch) (int, error) {
+	if c.form == formSame && !c.optional && !c.leaf {
 		// The common case: values go straight to their place.
 		at := len(out.Fixed)
 		out.Fixed = slices.Grow(out.Fixed, n*c.width)[:at+n*c.width]
@@ -138,11 +164,11 @@ func decodeNumbers[T any](c *fileColumn, r numberReader[T], out *row.Column, row
 		return values, err
 	}
 	s.dense = sized(s.dense, n*c.width)
-	got, values, err := r.ReadBatchInPage(int64(n), cast[T](s.dense), levels, nil)
+	got, values, err := r.ReadBatchInPage(int64(n), cast[T](s.dense), lv.def, lv.rep)
 	if err != nil {
 		return 0, err
 	}
-	return int(got), c.spread(out, rows, int(got), values, levels, s.dense[:values*c.width], c.width)
+	return int(got), c.spread(out, rows, c.taken(got, values, s), values, lv.def, s.dense[:values*c.width], c.width)
 }
 
 // nulls appends the NULL marks of n rows behind rows to out and checks them against the count of values. Also where the

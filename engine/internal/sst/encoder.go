@@ -25,6 +25,12 @@ type encoder struct {
 	nan   []bool     // by column of the table: a NaN was seen in some row group
 	isKey []bool
 	plans []plan // of the row group at hand, by column of the table
+	// Of columns of nested types, what the row group at hand has of their leaves, and their plans.
+	shredded  []shredder
+	leafPlans [][]plan
+	// shared are paths that two columns have, as the field a of s and the column "s.a": the library tells columns apart
+	// by their path alone, so these get no choices of their own.
+	shared map[string]bool
 	props *parquet.WriterProperties
 	pq    *file.Writer
 	pages pageWriter
@@ -61,9 +67,27 @@ func (w *encoder) init(f vfs.File) {
 	n := len(w.o.Schema.Columns)
 	w.types = columnTypes(w.o.Schema)
 	w.nan, w.isKey, w.plans = make([]bool, n), make([]bool, n), make([]plan, n)
+	w.shredded, w.leafPlans = make([]shredder, n), make([][]plan, n)
+	w.shared = sharedPaths(w.types)
 	for i := range w.isKey {
 		w.isKey[i] = w.o.Schema.IsKey(i)
 	}
+}
+
+// sharedPaths returns the paths that more than one leaf has.
+func sharedPaths(types []*colType) map[string]bool {
+	seen, shared := map[string]bool{}, map[string]bool{}
+	for _, t := range types {
+		leaves := []*colType{t}
+		if t.nested != nil {
+			leaves = t.nested.leaves
+		}
+		for _, l := range leaves {
+			shared[l.path] = shared[l.path] || seen[l.path]
+			seen[l.path] = true
+		}
+	}
+	return shared
 }
 
 // size returns what the row groups written so far take in the file, with their part of the tail as far as that is
@@ -88,6 +112,12 @@ func (w *encoder) rowGroup(g *group) error {
 	return guardWrite(w.path, func() error {
 		for i := range cols.Cols {
 			var err error
+			if w.types[i].nested != nil {
+				if err = w.shred(i, &cols.Cols[i], cols.N); err != nil {
+					return base.Wrapf(codeOr(err, base.CodeParquet), err, "column %q", w.types[i].name)
+				}
+				continue
+			}
 			if w.plans[i], err = planColumn(w.types[i], &cols.Cols[i], cols.N, w.isKey[i], w.o.codec()); err != nil {
 				return err
 			}
@@ -104,6 +134,24 @@ func (w *encoder) rowGroup(g *group) error {
 	})
 }
 
+// shred takes a column of a nested type apart and plans its leaves.
+func (w *encoder) shred(column int, col *row.Column, n int) error {
+	t, s := w.types[column], &w.shredded[column]
+	if err := s.shred(t, col, pageEnds(t, col, n, w.o.PageBytes)); err != nil {
+		return err
+	}
+	w.leafPlans[column] = w.leafPlans[column][:0]
+	for i := range s.leaves {
+		l := &s.leaves[i]
+		p, err := planColumn(t.nested.leaves[i], &l.col, l.values, false, w.o.codec())
+		if err != nil {
+			return err
+		}
+		w.leafPlans[column] = append(w.leafPlans[column], p)
+	}
+	return nil
+}
+
 // properties says how a row group is written.
 func (w *encoder) properties() []parquet.WriterProperty {
 	props := []parquet.WriterProperty{
@@ -117,8 +165,15 @@ func (w *encoder) properties() []parquet.WriterProperty {
 		parquet.WithBloomFilterFPP(bloomFPP), parquet.WithMaxBloomFilterBytes(maxBloomBytes),
 	}
 	for i, t := range w.types {
-		if !t.bounds {
+		if t.nested != nil {
+			props = append(props, w.leafProperties(i)...)
+			continue
+		}
+		if !t.bounds || w.shared[t.path] {
 			props = append(props, parquet.WithStatsFor(t.name, false))
+		}
+		if w.shared[t.path] {
+			continue
 		}
 		if i < len(w.plans) {
 			p := &w.plans[i]
@@ -138,6 +193,18 @@ func (w *encoder) properties() []parquet.WriterProperty {
 		parquet.WithCompressionFor(base.SeqColumn, compress.Codecs.Uncompressed),
 		parquet.WithDictionaryFor(base.OpColumn, true), parquet.WithCompressionFor(base.OpColumn, compress.Codecs.Uncompressed),
 		parquet.WithSortingColumns(w.sorting()))
+}
+
+func (w *encoder) leafProperties(column int) (props []parquet.WriterProperty) {
+	for i, l := range w.types[column].nested.leaves {
+		// No bounds: what they are of NULLs and empty lists in between is told differently by every reader.
+		props = append(props, parquet.WithStatsFor(l.path, false))
+		if p := &w.leafPlans[column][i]; !w.shared[l.path] {
+			props = append(props, parquet.WithDictionaryFor(l.path, p.dictionary), parquet.WithEncodingFor(l.path, p.encoding),
+				parquet.WithCompressionFor(l.path, p.codec))
+		}
+	}
+	return props
 }
 
 // open starts the file.
@@ -161,12 +228,20 @@ func (w *encoder) open() error {
 // sorting names the columns by which the rows ascend in the order that Parquet gives the types: the key columns up to
 // the first of a type that has another order.
 func (w *encoder) sorting() []parquet.SortingColumn {
+	ordinals := make([]int32, 0, len(w.types)) // among the file's columns
+	next := int32(0)
+	for _, t := range w.types {
+		ordinals = append(ordinals, next)
+		if next++; t.nested != nil {
+			next += int32(len(t.nested.leaves)) - 1
+		}
+	}
 	var out []parquet.SortingColumn
 	for _, k := range w.o.Schema.PrimaryKey {
 		if !w.types[k].sorted {
 			break
 		}
-		out = append(out, parquet.SortingColumn{ColumnIdx: int32(k)})
+		out = append(out, parquet.SortingColumn{ColumnIdx: ordinals[k]})
 	}
 	return out
 }
@@ -177,6 +252,12 @@ func (w *encoder) write(g *group, cols *row.Columns) error {
 		return err
 	}
 	for i, t := range w.types {
+		if t.nested != nil {
+			if err := w.writeNested(rg, i); err != nil {
+				return base.Wrapf(codeOr(err, base.CodeParquet), err, "column %q", t.name)
+			}
+			continue
+		}
 		cw, err := rg.NextColumn()
 		if err != nil {
 			return err
@@ -201,6 +282,19 @@ func (w *encoder) write(g *group, cols *row.Columns) error {
 	}
 	w.sums = append(w.sums, checksum{end: w.sink.n, crc: w.sink.crc})
 	w.sink.crc = 0
+	return nil
+}
+
+func (w *encoder) writeNested(rg file.SerialRowGroupWriter, column int) error {
+	for i, l := range w.types[column].nested.leaves {
+		cw, err := rg.NextColumn()
+		if err != nil {
+			return err
+		}
+		if err := w.pages.writeLeaf(cw, l, &w.shredded[column].leaves[i]); err != nil {
+			return base.Wrapf(codeOr(err, base.CodeParquet), err, "field %q", l.name)
+		}
+	}
 	return nil
 }
 

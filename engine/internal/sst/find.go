@@ -2,6 +2,7 @@ package sst
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 
 	"github.com/apache/arrow-go/v18/parquet/file"
@@ -98,6 +99,9 @@ func (r *Reader) cachedPage(column int, pos int64) (p *page, cached bool, err er
 // readPage decodes the page of a column that holds the rows of a row group from start to end-1.
 func (r *Reader) readPage(c *fileColumn, g int, start, end int64) (p *page, err error) {
 	p = &page{first: r.groups[g].first + start, rows: int(end - start), col: newColumn(c.typ)}
+	if c.inFile != nil {
+		return p, r.readNestedPage(c, g, start, p)
+	}
 	lib, err := r.library()
 	if err != nil {
 		return nil, err
@@ -127,6 +131,46 @@ func (r *Reader) readPage(c *fileColumn, g int, start, end int64) (p *page, err 
 	waiting.Put(cr)
 	r.stats.Pages.Add(1)
 	return p, nil
+}
+
+// readNestedPage decodes the page of each leaf and puts them together.
+func (r *Reader) readNestedPage(c *fileColumn, g int, start int64, p *page) error {
+	lib, err := r.library()
+	if err != nil {
+		return err
+	}
+	nr := newNestedReader(c)
+	for _, l := range nr.leaves {
+		starts, err := r.pageRows(g, l.c.ordinal)
+		if err != nil {
+			return err
+		}
+		i, found := slices.BinarySearch(starts, uint32(start))
+		end := start + int64(p.rows)
+		if !found || i+1 < len(starts) && int64(starts[i+1]) != end || i+1 == len(starts) && end != r.groups[g].rows {
+			return base.Errorf(base.CodeCorruption, "column %q: the pages of field %q end with other rows", c.name, l.c.name)
+		}
+		var ok bool
+		if l.cr, ok = lib.groups[g].waiting[l.c.ordinal].Get().(file.ColumnChunkReader); !ok {
+			if l.cr, err = lib.groups[g].Column(l.c.ordinal); err != nil {
+				return err
+			}
+		}
+		if err := l.cr.SeekToRow(start); err != nil {
+			return err
+		}
+	}
+	s := r.scratch.Get().(*scratch)
+	err = nr.read(&p.col, 0, p.rows, true, s)
+	r.scratch.Put(s)
+	if err != nil {
+		return err
+	}
+	for _, l := range nr.leaves {
+		lib.groups[g].waiting[l.c.ordinal].Put(l.cr)
+		r.stats.Pages.Add(1)
+	}
+	return nil
 }
 
 func newColumn(t base.Type) row.Column {

@@ -140,7 +140,8 @@ func (f *footer) addRowGroup(g *metadata.RowGroupMetaData, size int64) error {
 		if c.HasDictionaryPage() && c.DictionaryPageOffset() > 0 {
 			start = min(start, c.DictionaryPageOffset())
 		}
-		if c.NumValues() != rows || !inside(start, c.TotalCompressedSize()) ||
+		repeats := f.meta.Schema.Column(i).MaxRepetitionLevel() > 0
+		if c.NumValues() != rows && !(repeats && c.NumValues() > rows) || !inside(start, c.TotalCompressedSize()) ||
 			!inside(c.BloomFilterOffset(), int64(c.BloomFilterLength())) {
 			return base.Errorf(base.CodeCorruption,
 				"column %d: %d values, %d bytes at %d, bloom filter at %d, in a file of %d bytes",

@@ -211,29 +211,36 @@ func cast[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 }
 
+// levels are definition and repetition levels; nil where the column has none.
+type levels struct{ def, rep []int16 }
+
 // writePage writes the values of rows from to to-1 into the open page.
-func (p *pageWriter) writePage(cw file.ColumnChunkWriter, t *colType, col *row.Column, from, to int) (err error) {
-	levels := p.definitionLevels(t, col, from, to)
+func (p *pageWriter) writePage(cw file.ColumnChunkWriter, t *colType, col *row.Column, from, to int) error {
+	return p.writeValues(cw, t, col, from, to, levels{def: p.definitionLevels(t, col, from, to)})
+}
+
+// writeValues writes values from to to-1, of which those that are NULL are left out, with their levels.
+func (p *pageWriter) writeValues(cw file.ColumnChunkWriter, t *colType, col *row.Column, from, to int, lv levels) (err error) {
 	switch w := cw.(type) {
 	case *file.Int32ColumnChunkWriter:
-		_, err = w.WriteBatch(cast[int32](p.fixedValues(t, col, from, to)), levels, nil)
+		_, err = w.WriteBatch(cast[int32](p.fixedValues(t, col, from, to)), lv.def, lv.rep)
 	case *file.Int64ColumnChunkWriter:
-		_, err = w.WriteBatch(cast[int64](p.fixedValues(t, col, from, to)), levels, nil)
+		_, err = w.WriteBatch(cast[int64](p.fixedValues(t, col, from, to)), lv.def, lv.rep)
 	case *file.Float32ColumnChunkWriter:
-		_, err = w.WriteBatch(cast[float32](p.fixedValues(t, col, from, to)), levels, nil)
+		_, err = w.WriteBatch(cast[float32](p.fixedValues(t, col, from, to)), lv.def, lv.rep)
 	case *file.Float64ColumnChunkWriter:
-		_, err = w.WriteBatch(cast[float64](p.fixedValues(t, col, from, to)), levels, nil)
+		_, err = w.WriteBatch(cast[float64](p.fixedValues(t, col, from, to)), lv.def, lv.rep)
 	case *file.BooleanColumnChunkWriter:
-		_, err = w.WriteBatch(cast[bool](p.fixedValues(t, col, from, to)), levels, nil)
+		_, err = w.WriteBatch(cast[bool](p.fixedValues(t, col, from, to)), lv.def, lv.rep)
 	case *file.FixedLenByteArrayColumnChunkWriter:
 		values := p.fixedValues(t, col, from, to)
 		p.fixed = p.fixed[:0]
 		for ; len(values) >= t.width && len(values) > 0; values = values[t.width:] {
 			p.fixed = append(p.fixed, parquet.FixedLenByteArray(values[:t.width:t.width]))
 		}
-		_, err = w.WriteBatch(p.fixed, levels, nil)
+		_, err = w.WriteBatch(p.fixed, lv.def, lv.rep)
 	case *file.ByteArrayColumnChunkWriter:
-		err = p.writeBytes(w, t, col, from, to, levels)
+		err = p.writeBytes(w, t, col, from, to, lv)
 	default:
 		err = base.Errorf(base.CodeParquet, "unknown column writer %T", cw)
 	}
@@ -278,7 +285,7 @@ func (p *pageWriter) fixedValues(t *colType, col *row.Column, from, to int) []by
 	return p.dense
 }
 
-func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, col *row.Column, from, to int, levels []int16) error {
+func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, col *row.Column, from, to int, lv levels) error {
 	isNull := func(i int) bool { return t.nullable && col.Nulls != nil && col.Nulls[i] }
 	if t.form == formLabel {
 		p.arrays = p.arrays[:0]
@@ -292,7 +299,7 @@ func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, 
 			}
 			p.arrays = append(p.arrays, t.labels[label])
 		}
-		_, err := w.WriteBatch(p.arrays, levels, nil)
+		_, err := w.WriteBatch(p.arrays, lv.def, lv.rep)
 		return err
 	}
 	data := col.Data
@@ -310,7 +317,7 @@ func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, 
 			}
 			offsets = p.offsets
 		}
-		_, err := w.WriteBatchArrow64(data, offsets, levels, nil)
+		_, err := w.WriteBatchArrow64(data, offsets, lv.def, lv.rep)
 		return err
 	}
 	p.arrays = p.arrays[:0]
@@ -319,6 +326,6 @@ func (p *pageWriter) writeBytes(w *file.ByteArrayColumnChunkWriter, t *colType, 
 			p.arrays = append(p.arrays, data[col.Offsets[i]:col.Offsets[i+1]:col.Offsets[i+1]])
 		}
 	}
-	_, err := w.WriteBatch(p.arrays, levels, nil)
+	_, err := w.WriteBatch(p.arrays, lv.def, lv.rep)
 	return err
 }

@@ -64,11 +64,12 @@ func planColumn(t *colType, col *row.Column, n int, isKey bool, codec compress.C
 	size := compressed
 	// Differences only where every page has values: the library's encoder fails on a page of NULLs behind another one.
 	packed := 0
-	if integer && !t.nullable {
+	whole := !t.nullable && !t.leaf
+	if integer && whole {
 		packed = packedSize(page, t.width)
 	}
 	switch {
-	case integer && !t.nullable && (compressed == 0 || float64(compressed) > keepPlain*float64(packed)):
+	case integer && whole && (compressed == 0 || float64(compressed) > keepPlain*float64(packed)):
 		p.encoding, p.codec, size = parquet.Encodings.DeltaBinaryPacked, compress.Codecs.Uncompressed, packed
 	case float64(compressed) > keepCompressed*float64(len(page)):
 		p.codec, size = compress.Codecs.Uncompressed, len(page)

@@ -77,6 +77,9 @@ type fileColumn struct {
 	stored *fileColumn
 	widen  row.Widen
 	as     pageType
+	// inFile is what a nested column has; its ordinal is that of its first leaf. maxDef and maxRep are a leaf's.
+	inFile         *fileNested
+	maxDef, maxRep int16
 }
 
 // pageType tells the pages of a column in the cache from each other that readers of several schemas decode to values of
@@ -183,7 +186,11 @@ func (r *Reader) mapColumns(meta *metadata.FileMetaData) error {
 		}
 		var c fileColumn
 		var err error
-		if ordinal, ok := byID[t.fieldID]; ok {
+		if t.nested != nil {
+			if c, err = mapNested(t, byID, meta); c.inFile == nil && err == nil {
+				c, err = r.absentColumn(t, col)
+			}
+		} else if ordinal, ok := byID[t.fieldID]; ok {
 			c, err = r.mapColumn(t, ordinal, meta)
 		} else {
 			c, err = r.absentColumn(t, col)
@@ -194,6 +201,15 @@ func (r *Reader) mapColumns(meta *metadata.FileMetaData) error {
 		r.columns = append(r.columns, c)
 	}
 	return nil
+}
+
+// mapNested makes a column of a nested type; its inFile is nil where the file has none of it.
+func mapNested(t *colType, byID map[int32]int, meta *metadata.FileMetaData) (c fileColumn, err error) {
+	c.colType = t
+	if c.inFile, err = t.nestedIn(meta.Schema, byID); c.inFile != nil {
+		c.ordinal = c.inFile.leaves[0].ordinal
+	}
+	return c, err
 }
 
 // mapColumn makes the column that is there as one of the file's columns.

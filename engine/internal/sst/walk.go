@@ -20,7 +20,8 @@ type walker struct {
 
 	lib     *library // while readers are open
 	group   int
-	readers []file.ColumnChunkReader // of the open row group; nil for columns that the file does not have
+	readers []file.ColumnChunkReader // of the open row group; nil for columns that the file does not have, and nested ones
+	nested  []*nestedReader          // of the open row group; nil for other columns
 	at      int64                    // the row at which these stand
 	limit   int                      // rows of a batch of the open row group
 	hidden  [2]row.Column
@@ -40,6 +41,7 @@ func newWalker(r *Reader, o IterOptions) *walker {
 		w.columns = append(w.columns, n, n+1)
 	}
 	w.readers = make([]file.ColumnChunkReader, len(w.columns))
+	w.nested = make([]*nestedReader, len(w.columns))
 	return w
 }
 
@@ -81,6 +83,12 @@ func (w *walker) closeReaders() {
 		if cr != nil {
 			_ = cr.Close() // it only frees buffers
 			w.readers[i] = nil
+		}
+	}
+	for i, nr := range w.nested {
+		if nr != nil {
+			nr.close()
+			w.nested[i] = nil
 		}
 	}
 	w.lib, w.group = nil, -1
@@ -171,21 +179,30 @@ func (w *walker) openGroup(next int64) error {
 	group := w.lib.scan.RowGroup(w.group)
 	w.at = w.r.groups[w.group].first
 	bytes := int64(0)
-	for i, c := range w.columns {
-		ordinal := w.r.columns[c].ordinal
-		if ordinal < 0 {
-			continue
-		}
-		cr, err := group.Column(ordinal)
-		if err != nil {
-			return err
-		}
-		w.readers[i] = cr
+	open := func(ordinal int) (file.ColumnChunkReader, error) {
 		meta, err := group.MetaData().ColumnChunk(ordinal)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		bytes += meta.TotalUncompressedSize()
+		return group.Column(ordinal)
+	}
+	for i, c := range w.columns {
+		col := &w.r.columns[c]
+		switch {
+		case col.ordinal < 0:
+		case col.inFile != nil:
+			w.nested[i] = newNestedReader(col)
+			for _, l := range w.nested[i].leaves {
+				if l.cr, err = open(l.c.ordinal); err != nil {
+					return err
+				}
+			}
+		default:
+			if w.readers[i], err = open(col.ordinal); err != nil {
+				return err
+			}
+		}
 	}
 	rows := w.r.groups[w.group].rows
 	w.limit = int(max(1, min(int64(w.o.BatchRows), int64(w.o.BatchBytes)/max(1, bytes/rows))))
@@ -200,6 +217,14 @@ func (w *walker) seek(from, to int64) error {
 				continue
 			}
 			if err := cr.SeekToRow(from - w.r.groups[w.group].first); err != nil {
+				return err
+			}
+		}
+		for _, nr := range w.nested {
+			if nr == nil {
+				continue
+			}
+			if err := nr.seek(w.r, w.group, from-w.r.groups[w.group].first, &w.scratch); err != nil {
 				return err
 			}
 		}
@@ -219,6 +244,9 @@ func (w *walker) readColumn(cols *row.Columns, i, c, n int) error {
 	}
 	if col.ordinal < 0 {
 		return col.fill(out, 0, n)
+	}
+	if w.nested[i] != nil {
+		return w.nested[i].read(out, 0, n, false, &w.scratch)
 	}
 	if err := col.decode(w.readers[i], out, 0, n, &w.scratch); err != nil {
 		return err

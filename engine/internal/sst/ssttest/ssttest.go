@@ -10,11 +10,15 @@ import (
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/keyenc"
+	"github.com/merutable/merutable/engine/internal/row/rowtest"
 	"github.com/merutable/merutable/engine/internal/row"
 )
 
 // AllTypes has a type of every kind and form.
-var AllTypes = []base.Type{
+var AllTypes = append(append([]base.Type{}, ScalarTypes...), rowtest.NestedTypes...)
+
+// ScalarTypes has those that can be keys.
+var ScalarTypes = []base.Type{
 	{Kind: base.KindBoolean},
 	{Kind: base.KindTinyInt},
 	{Kind: base.KindSmallInt},
@@ -45,6 +49,10 @@ var AllTypes = []base.Type{
 	{Kind: base.KindBit},
 	{Kind: base.KindEnum, Labels: []string{"zebra", "ape", "", "müll", "z"}},
 	{Kind: base.KindFixedBinary, Width: 5},
+	{Kind: base.KindJSON},
+	{Kind: base.KindTimeTZ},
+	{Kind: base.KindTimeNS},
+	{Kind: base.KindBignum},
 }
 
 // MakeSchema makes a table of the given types, named c0, c1, …
@@ -155,6 +163,17 @@ func RandomValue(rng *rand.Rand, t base.Type, card int) base.Value {
 		return base.Int(int64(int32(u)) % 2_000_000)
 	case base.KindTime:
 		return base.Int(int64(u % 86_400_000_000))
+	case base.KindTimeTZ:
+		return base.TimeTZ(int64(u%86_400_000_001), int32(rng.Intn(2*base.MaxOffset+1)-base.MaxOffset))
+	case base.KindTimeNS:
+		return base.Int(int64(u % 86_400_000_000_001))
+	case base.KindJSON:
+		return base.String(fmt.Sprintf(`{"a":%d}`, u>>uint(rng.Intn(60))))
+	case base.KindBignum:
+		if u&1 == 0 {
+			return base.Bytes([]byte{0x80, 0, 2, byte(u >> 8), byte(u >> 16)})
+		}
+		return base.Bytes([]byte{0x7f, 0xff, 0xfe, byte(u >> 8)})
 	case base.KindTimestampS:
 		return base.Int(int64(u) % 9_000_000_000)
 	case base.KindTimestampMS:
@@ -179,6 +198,11 @@ func RandomValue(rng *rand.Rand, t base.Type, card int) base.Value {
 		b := make([]byte, t.Width)
 		rng.Read(b)
 		return base.Bytes(b)
+	}
+	if t.Kind.IsNested() {
+		return base.Bytes(rowtest.Packed(rng, &t, func(t base.Type) []byte {
+			return keyenc.AppendValueStorage(nil, t, RandomValue(rng, t, 0))
+		}))
 	}
 	panic(t.String())
 }
