@@ -14,7 +14,8 @@ void capi_array_release(struct ArrowArray *array) {
 
 /* ---- borrowed schemas ---- */
 
-enum { schema_depth_max = 16, schema_children_max = 1 << 16 };
+/* Nested types stand 32 deep at most; a map is two levels here. */
+enum { schema_depth_max = 72, schema_children_max = 1 << 16 };
 
 static const char *copy_schema(const struct ArrowSchema *from, struct ArrowSchema *to, int depth) {
 	*to = *from;

@@ -89,7 +89,17 @@ func importBatch(rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, argume
 		defer b.Release()
 		return b.NewRecordBatch(), nil
 	}
-	rec, err := cdata.ImportCRecordBatchWithSchema((*cdata.CArrowArray)(unsafe.Pointer(rows)), types)
+	return importRecord(rows, types, argument)
+}
+
+// importRecord gives the array to the library, which answers some invalid nested ones with a panic.
+func importRecord(rows *C.struct_ArrowArray, types *arrow.Schema, argument string) (rec arrow.RecordBatch, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			rec, err = nil, invalid("argument %s: %v", argument, r)
+		}
+	}()
+	rec, err = cdata.ImportCRecordBatchWithSchema((*cdata.CArrowArray)(unsafe.Pointer(rows)), types)
 	if err != nil {
 		return nil, invalid("argument %s: %s", argument, err)
 	}

@@ -82,6 +82,8 @@ func goColumnDef(d *C.MeruColumnDef) (c engine.Column, err error) {
 		c.Type.Precision, c.Type.Scale = uint8(precision), uint8(scale)
 	case engine.KindEnum:
 		return c, engine.Errorf(engine.CodeUnsupported, "column %q: a MeruColumnDef cannot carry the labels of an ENUM; use meru_create_table()", c.Name)
+	case engine.KindStruct, engine.KindList, engine.KindArray, engine.KindMap:
+		return c, engine.Errorf(engine.CodeUnsupported, "column %q: a MeruColumnDef cannot carry the fields of a %s; use meru_create_table()", c.Name, kind)
 	}
 	if err := c.Type.Validate(); err != nil {
 		return c, invalid("column %q: %s", c.Name, err)
@@ -201,7 +203,7 @@ func fillColumnDef(o *object, d *C.MeruColumnDef, c *engine.Column) (err error) 
 }
 
 func fillDefault(o *object, storage []byte, c *engine.Column) (*C.MeruValue, error) {
-	if storage == nil {
+	if storage == nil || c.Type.Kind.IsNested() { // a MeruValue has no form for these
 		return nil, nil
 	}
 	val, err := engine.StorageValue(c.Type, storage)

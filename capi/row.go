@@ -150,7 +150,7 @@ func rowSpace(cols *engine.Columns, i int) int {
 }
 
 func usesBytes(k engine.Kind) bool {
-	return k == engine.KindVarchar || k == engine.KindBlob || k == engine.KindBit || k == engine.KindFixedBinary
+	return k == engine.KindFixedBinary || engine.Type{Kind: k}.IsVariable()
 }
 
 func fillRow(o *object, row *C.MeruRow, cols *engine.Columns, i int, s *engine.Schema) error {

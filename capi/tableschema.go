@@ -59,30 +59,55 @@ func newTableSchema(s *engine.Schema) (*tableSchema, error) {
 
 // addInfo copies a column's texts to C memory.
 func (t *tableSchema) addInfo(c *engine.Column) (err error) {
-	info := C.MeruColumnInfo{
-		_type: columnTypes[c.Type.Kind], precision: C.int32_t(c.Type.Precision), scale: C.int32_t(c.Type.Scale),
-		fixed_byte_len: C.int32_t(c.Type.Width), field_id: C.int32_t(c.FieldID),
-	}
-	if info.name, err = t.texts.text(c.Name); err != nil {
+	info, err := t.typeInfo(c.Name, &c.Type)
+	if err != nil {
 		return err
 	}
+	info.field_id = C.int32_t(c.FieldID)
 	if c.DefaultSQL != "" {
 		if info.default_sql, err = t.texts.text(c.DefaultSQL); err != nil {
 			return err
 		}
 	}
-	labels, err := allocSlice[*C.char](t.texts, len(c.Type.Labels))
-	if err != nil {
-		return err
+	t.infos = append(t.infos, info)
+	return nil
+}
+
+// typeInfo describes a type, with its fields in C memory.
+func (t *tableSchema) typeInfo(name string, typ *engine.Type) (info C.MeruColumnInfo, err error) {
+	info = C.MeruColumnInfo{
+		_type: columnTypes[typ.Kind], precision: C.int32_t(typ.Precision), scale: C.int32_t(typ.Scale),
+		fixed_byte_len: C.int32_t(typ.Width), array_length: C.int32_t(typ.Length), key_position: -1,
 	}
-	for i, l := range c.Type.Labels {
+	if info.name, err = t.texts.text(name); err != nil {
+		return info, err
+	}
+	labels, err := allocSlice[*C.char](t.texts, len(typ.Labels))
+	if err != nil {
+		return info, err
+	}
+	for i, l := range typ.Labels {
 		if labels[i], err = t.texts.text(l); err != nil {
-			return err
+			return info, err
+		}
+	}
+	fields, err := allocSlice[C.MeruColumnInfo](t.texts, len(typ.Fields))
+	if err != nil {
+		return info, err
+	}
+	for i := range typ.Fields {
+		f := &typ.Fields[i]
+		if fields[i], err = t.typeInfo(f.Name, &f.Type); err != nil {
+			return info, err
+		}
+		fields[i].field_id, fields[i].nullable = C.int32_t(f.FieldID), 1
+		if typ.Kind == engine.KindMap && i == 0 {
+			fields[i].nullable = 0
 		}
 	}
 	info.labels, info.label_count = unsafe.SliceData(labels), C.uintptr_t(len(labels))
-	t.infos = append(t.infos, info)
-	return nil
+	info.fields, info.field_count = unsafe.SliceData(fields), C.uintptr_t(len(fields))
+	return info, nil
 }
 
 // addCheck copies the text of a CHECK constraint to C memory.
@@ -150,23 +175,9 @@ func goColumnInfo(info *C.MeruColumnInfo) (c engine.Column, err error) {
 	if c.Name, err = goText(info.name, "info.name", maxNameText); err != nil {
 		return c, err
 	}
-	kind, ok := columnKinds[info._type]
-	if !ok {
-		return c, invalid("column %q: there is no column type %d", c.Name, int(info._type))
-	}
-	c.Type.Kind, c.Nullable = kind, info.nullable != 0
-	switch kind {
-	case engine.KindDecimal:
-		if info.precision < 0 || info.precision > math.MaxUint8 || info.scale < 0 || info.scale > math.MaxUint8 {
-			return c, invalid("column %q: precision %d, scale %d of a DECIMAL", c.Name, int(info.precision), int(info.scale))
-		}
-		c.Type.Precision, c.Type.Scale = uint8(info.precision), uint8(info.scale)
-	case engine.KindFixedBinary:
-		c.Type.Width = int32(info.fixed_byte_len)
-	case engine.KindEnum:
-		if c.Type.Labels, err = goLabels(info, c.Name); err != nil {
-			return c, err
-		}
+	c.Nullable = info.nullable != 0
+	if c.Type, err = goType(info, c.Name, 0); err != nil {
+		return c, err
 	}
 	if info.default_sql != nil {
 		if c.DefaultSQL, err = goText(info.default_sql, "info.default_sql", maxSQLText); err != nil {
@@ -177,6 +188,63 @@ func goColumnInfo(info *C.MeruColumnInfo) (c engine.Column, err error) {
 		return c, invalid("column %q: %s", c.Name, err)
 	}
 	return c, nil
+}
+
+// goType reads a type that stands so deep in the type of a column.
+func goType(info *C.MeruColumnInfo, column string, depth int) (t engine.Type, err error) {
+	kind, ok := columnKinds[info._type]
+	if !ok {
+		return t, invalid("column %q: there is no column type %d", column, int(info._type))
+	}
+	t.Kind = kind
+	switch kind {
+	case engine.KindDecimal:
+		if info.precision < 0 || info.precision > math.MaxUint8 || info.scale < 0 || info.scale > math.MaxUint8 {
+			return t, invalid("column %q: precision %d, scale %d of a DECIMAL", column, int(info.precision), int(info.scale))
+		}
+		t.Precision, t.Scale = uint8(info.precision), uint8(info.scale)
+	case engine.KindFixedBinary:
+		t.Width = int32(info.fixed_byte_len)
+	case engine.KindEnum:
+		t.Labels, err = goLabels(info, column)
+	case engine.KindStruct, engine.KindList, engine.KindArray, engine.KindMap:
+		if kind == engine.KindArray {
+			t.Length = int32(info.array_length)
+		}
+		t.Fields, err = goFields(info, kind, column, depth+1)
+	}
+	return t, err
+}
+
+// goFields reads what a nested type is made of.
+func goFields(info *C.MeruColumnInfo, kind engine.Kind, column string, depth int) ([]engine.Field, error) {
+	if depth > engine.MaxTypeDepth {
+		return nil, invalid("column %q: types are nested more than %d deep", column, engine.MaxTypeDepth)
+	}
+	if n := uint64(info.field_count); n > engine.MaxNestedFields {
+		return nil, invalid("column %q: a %s has %d fields: the limit is %d", column, kind, n, engine.MaxNestedFields)
+	}
+	infos, err := plainArray(info.fields, info.field_count, "info.fields")
+	if err != nil {
+		return nil, invalid("column %q: %s", column, err)
+	}
+	names := map[engine.Kind][]string{
+		engine.KindList: {engine.ElementName}, engine.KindArray: {engine.ElementName},
+		engine.KindMap: {engine.KeyName, engine.ValueName},
+	}[kind]
+	fields := make([]engine.Field, len(infos))
+	for i := range infos {
+		f := &fields[i]
+		if i < len(names) {
+			f.Name = names[i]
+		} else if f.Name, err = goText(infos[i].name, "name of a field", maxNameText); err != nil {
+			return nil, invalid("column %q: %s", column, err)
+		}
+		if f.Type, err = goType(&infos[i], column, depth); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
 }
 
 func goLabels(info *C.MeruColumnInfo, column string) ([]string, error) {

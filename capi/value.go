@@ -44,6 +44,14 @@ var columnTypes = map[engine.Kind]C.MeruColumnType{
 	engine.KindUUID:        C.MeruColumnType_Uuid,
 	engine.KindBit:         C.MeruColumnType_Bit,
 	engine.KindEnum:        C.MeruColumnType_Enum,
+	engine.KindJSON:        C.MeruColumnType_Json,
+	engine.KindTimeTZ:      C.MeruColumnType_TimeTz,
+	engine.KindTimeNS:      C.MeruColumnType_TimeNs,
+	engine.KindBignum:      C.MeruColumnType_Bignum,
+	engine.KindStruct:      C.MeruColumnType_Struct,
+	engine.KindList:        C.MeruColumnType_List,
+	engine.KindArray:       C.MeruColumnType_Array,
+	engine.KindMap:         C.MeruColumnType_Map,
 }
 
 // columnKinds is the inverse of columnTypes.
@@ -66,6 +74,9 @@ func goValue(v *C.MeruValue, c *engine.Column) (engine.Value, error) {
 	if v.is_null != 0 {
 		return engine.Null(), nil
 	}
+	if c.Type.Kind.IsNested() {
+		return engine.Value{}, nestedValue(c)
+	}
 	own := columnTypes[c.Type.Kind]
 	if v.tag == own {
 		return ownValue(v, c)
@@ -75,7 +86,8 @@ func goValue(v *C.MeruValue, c *engine.Column) (engine.Value, error) {
 		return widened(int64(inner[int32](v)), c)
 	case isInteger(c.Type.Kind) && v.tag == C.MeruColumnType_Int64:
 		return widened(inner[int64](v), c)
-	case own == C.MeruColumnType_Utf8 && v.tag == C.MeruColumnType_ByteArray,
+	case (own == C.MeruColumnType_Utf8 || own == C.MeruColumnType_Json) && v.tag == C.MeruColumnType_ByteArray,
+		own == C.MeruColumnType_Json && v.tag == C.MeruColumnType_Utf8,
 		own == C.MeruColumnType_ByteArray && v.tag == C.MeruColumnType_Utf8:
 		return bytesValue(v, c)
 	case own == C.MeruColumnType_Enum && v.tag == C.MeruColumnType_Utf8:
@@ -83,6 +95,11 @@ func goValue(v *C.MeruValue, c *engine.Column) (engine.Value, error) {
 	}
 	return engine.Value{}, engine.Errorf(engine.CodeSchemaMismatch, "column %q is %s, but the value has type tag %d: %d is expected",
 		c.Name, c.Type, int(v.tag), int(own))
+}
+
+// nestedValue is the error for a value of a nested type, which a MeruValue has no form for.
+func nestedValue(c *engine.Column) error {
+	return engine.Errorf(engine.CodeUnsupported, "column %q is %s: rows with values of nested types are written and read as Arrow", c.Name, c.Type)
 }
 
 // ownValue reads a value whose tag is the column's own.
@@ -93,7 +110,7 @@ func ownValue(v *C.MeruValue, c *engine.Column) (engine.Value, error) {
 	case engine.KindTinyInt, engine.KindSmallInt, engine.KindInteger, engine.KindDate:
 		return engine.Int(int64(inner[int32](v))), nil
 	case engine.KindBigInt, engine.KindTime, engine.KindTimestampS, engine.KindTimestampMS, engine.KindTimestamp,
-		engine.KindTimestampNS, engine.KindTimestampTZ:
+		engine.KindTimestampNS, engine.KindTimestampTZ, engine.KindTimeTZ, engine.KindTimeNS:
 		return engine.Int(inner[int64](v)), nil
 	case engine.KindUTinyInt, engine.KindUSmallInt, engine.KindUInteger, engine.KindUBigInt, engine.KindEnum:
 		return engine.Uint(inner[uint64](v)), nil
@@ -243,7 +260,18 @@ func fillValue(dst *C.MeruValue, v engine.Value, t engine.Type, o *object) error
 		dst.is_null = 1
 		return nil
 	}
+	if t.Kind.IsNested() {
+		return engine.Errorf(engine.CodeUnsupported, "a value of type %s is in the row: such values are read as Arrow", t)
+	}
 	union := unsafe.Pointer(&dst.inner)
+	if usesBytes(t.Kind) {
+		data, err := o.bytes(v.Bytes)
+		if err != nil {
+			return err
+		}
+		*(*C.MeruBytesView)(union) = C.MeruBytesView{data: (*C.uint8_t)(data), len: C.uintptr_t(len(v.Bytes))}
+		return nil
+	}
 	switch t.Kind {
 	case engine.KindBoolean:
 		*(*uint8)(union) = uint8(v.Lo)
@@ -261,12 +289,6 @@ func fillValue(dst *C.MeruValue, v engine.Value, t engine.Type, o *object) error
 		u := (*[16]byte)(union)
 		binary.BigEndian.PutUint64(u[:8], v.Hi)
 		binary.BigEndian.PutUint64(u[8:], v.Lo)
-	case engine.KindVarchar, engine.KindBlob, engine.KindBit, engine.KindFixedBinary:
-		data, err := o.bytes(v.Bytes)
-		if err != nil {
-			return err
-		}
-		*(*C.MeruBytesView)(union) = C.MeruBytesView{data: (*C.uint8_t)(data), len: C.uintptr_t(len(v.Bytes))}
 	default: // the rest is 64 bits wide
 		*(*uint64)(union) = v.Lo
 	}

@@ -30,6 +30,15 @@ type (
 	Code = base.Code
 )
 
+// Bounds of nested types, and the names of fields that have none of their own.
+const (
+	MaxTypeDepth    = base.MaxTypeDepth
+	MaxNestedFields = base.MaxNestedFields
+	ElementName     = base.ElementName
+	KeyName         = base.KeyName
+	ValueName       = base.ValueName
+)
+
 // The kinds of columns; see package documentation of the types for what each holds.
 const (
 	KindBoolean     = base.KindBoolean

@@ -128,8 +128,11 @@ func valueText(column arrow.Array, k Kind, v Value) string {
 		return fmt.Sprintf("%d months %d days %d us", int32(v.Hi>>32), int32(v.Hi), v.Int64())
 	case KindUUID:
 		return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", v.Hi>>32, v.Hi>>16&0xffff, v.Hi&0xffff, v.Lo>>48, v.Lo&(1<<48-1))
-	case KindBit, KindBlob, KindFixedBinary:
+	case KindBit, KindBlob, KindFixedBinary, KindBignum:
 		return hex.EncodeToString(v.Bytes)
+	case KindTimeTZ:
+		micros, offset, _ := base.TimeTZParts(v)
+		return fmt.Sprintf("%d us UTC%+d s", micros, offset)
 	}
 	return column.ValueStr(0)
 }

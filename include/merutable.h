@@ -77,7 +77,17 @@ typedef enum MeruColumnType {
 	MeruColumnType_Interval = 24,     /* v_interval */
 	MeruColumnType_Uuid = 25,         /* v_uuid: 16 bytes as printed */
 	MeruColumnType_Bit = 26, /* v_bytes: one byte with the count of padding bits, then the bits, padded with 1s */
-	MeruColumnType_Enum = 27 /* v_uint64: the index of the label */
+	MeruColumnType_Enum = 27,   /* v_uint64: the index of the label */
+	MeruColumnType_Json = 28,   /* v_bytes: valid UTF-8 (SQL: JSON); its syntax is not looked at */
+	MeruColumnType_TimeTz = 29, /* v_int64: let code = 57599 - offset, the offset in seconds east of UTC, of up to 57599
+								 * either way; (microseconds since midnight, local, + code * 1000000) << 24 | code */
+	MeruColumnType_TimeNs = 30, /* v_int64: nanoseconds since midnight */
+	MeruColumnType_Bignum = 31, /* v_bytes: DuckDB's bytes of a BIGNUM */
+	/* Nested types. Their values are Arrow's only: in MeruValue they can but be NULL, see meru_put() and meru_get(). */
+	MeruColumnType_Struct = 32, /* fields in order */
+	MeruColumnType_List = 33,   /* one field: the element */
+	MeruColumnType_Array = 34,  /* one field: the element; array_length of them in each value */
+	MeruColumnType_Map = 35     /* two fields: key, value */
 } MeruColumnType;
 
 /* Status codes: the kind of an error, which is stable; the message is for people. Never renumbered. */
@@ -134,7 +144,8 @@ typedef union MeruValueInner {
 
 /* One value. Where is_null is not 0, inner is not read; tag is ignored then on input and set on output. On input the
  * tag must be the column's, with these allowances: Int32 for Int8 and Int16, Int64 and Int32 for any integer type the
- * value fits, ByteArray for Utf8 (checked to be valid UTF-8), Utf8 for ByteArray and Enum (the label). */
+ * value fits, ByteArray for Utf8 and Json (checked to be valid UTF-8), Utf8 for ByteArray, Json and Enum (the label). A
+ * column of a nested type takes NULL only: ErrUnsupported, as when a row with such a value is read. */
 typedef struct MeruValue {
 	MeruColumnType tag;
 	uint8_t is_null;
@@ -361,7 +372,8 @@ MERU_API int meru_reader_cache_set(uintptr_t handles, char **err);
 /* A table schema, being built or read. Not for use from two threads at once while it is built. */
 typedef struct MeruTableSchema MeruTableSchema;
 
-/* What meru_table_schema_column() tells of a column. Strings belong to the schema. */
+/* What meru_table_schema_column() tells of a column, or of a part of a nested type. Strings and fields belong to the
+ * schema. */
 typedef struct MeruColumnInfo {
 	const char *name;
 	MeruColumnType type;
@@ -374,11 +386,17 @@ typedef struct MeruColumnInfo {
 	const char *default_sql;   /* the DEFAULT as SQL text; NULL: none */
 	const char *const *labels; /* Enum: the labels, in order */
 	uintptr_t label_count;
+	/* Struct: its fields. List and Array: the element. Map: key and value. Of a field name, type, precision, scale,
+	 * fixed_byte_len, field_id, labels, label_count, fields, field_count and array_length count; the names of others than
+	 * a Struct's fields are not read. Types may stand 32 deep in each other, with 4,096 fields in one column. */
+	const struct MeruColumnInfo *fields;
+	uintptr_t field_count;
+	int32_t array_length; /* Array: the number of elements, 1 to 100000 */
 } MeruColumnInfo;
 
 MERU_API MeruTableSchema *meru_table_schema_new(const char *table_name);
-/* Adds a column; reads name, type, precision, scale, fixed_byte_len, nullable, default_sql, labels and label_count of
- * info, and the rest not. ErrInvalidArg names the column. */
+/* Adds a column; reads name, type, precision, scale, fixed_byte_len, nullable, default_sql, labels, label_count, fields,
+ * field_count and array_length of info, and the rest not: field ids are given here. ErrInvalidArg names the column. */
 MERU_API int meru_table_schema_add_column(MeruTableSchema *schema, const MeruColumnInfo *info, char **err);
 /* Appends a column to the primary key; makes it NOT NULL. */
 MERU_API int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, char **err);

@@ -118,14 +118,18 @@ func TestNestedArrowRefuses(t *testing.T) {
 }
 
 func TestMapKeyNotNull(t *testing.T) {
-	b := array.NewMapBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int32, false)
-	defer b.Release()
-	b.Append(true)
-	b.KeyBuilder().(*array.Int32Builder).AppendNull()
-	b.ItemBuilder().(*array.Int32Builder).Append(1)
-	arr := b.NewArray()
-	defer arr.Release()
-	_, err := importNested(base.Map(kind(base.KindInteger), kind(base.KindInteger)), arr)
+	// Below array.Map, which panics for it.
+	keys := rawArray(arrow.PrimitiveTypes.Int32, 1, 0, nil, []byte{0}, le32(1))
+	values := rawArray(arrow.PrimitiveTypes.Int32, 1, 0, nil, nil, le32(1))
+	dt := arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int32)
+	pairs := array.NewData(dt.Elem(), 1, []*memory.Buffer{nil}, []arrow.ArrayData{keys.Data(), values.Data()}, 0, 0)
+	data := array.NewData(dt, 1, []*memory.Buffer{nil, memory.NewBufferBytes(le32(0, 1))}, []arrow.ArrayData{pairs}, 0, 0)
+	typ := base.Map(kind(base.KindInteger), kind(base.KindInteger))
+	var out Column
+	in, err := newArrowIn(typ, data, &out)
+	if err == nil {
+		err = in.readValues()
+	}
 	if base.CodeOf(err) != base.CodeInvalidArgument || !strings.Contains(err.Error(), "key of a MAP is NULL") {
 		t.Fatal(err)
 	}
