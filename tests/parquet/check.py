@@ -10,9 +10,10 @@ Without a directory the files are made first (go run ./engine/internal/sst/parqu
   statistics  the bounds of every chunk are the least and greatest of its rows, or absent; NULL counts are right
   filters     equality and ranges on present and absent values give the rows that they must: DuckDB prunes by
               statistics and bloom filters
+  pyarrow     reads nested columns as DuckDB does, and finds a field id at every field
   blooms      no present key is excluded, and of absent ones most are
 
-Needs the Python package duckdb (1.5.5). Exits with 1 and names what is wrong.
+Needs the Python packages duckdb (1.5.5) and pyarrow. Exits with 1 and names what is wrong.
 """
 import decimal
 import json
@@ -23,8 +24,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import uuid
 
 import duckdb
+import pyarrow
+import pyarrow.parquet
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 decimal.getcontext().prec = 60
@@ -32,8 +36,8 @@ INT_MAX = {"DATE": 2**31 - 1, "TIMESTAMP": 2**63 - 1}
 
 # The type that DuckDB's reader gives each of ours, where it is another one.
 SEEN_AS = {
-    "HUGEINT": "BLOB", "UHUGEINT": "BLOB", "INTERVAL": "BLOB", "BIT": "BLOB", "TIMESTAMP_S": "TIMESTAMP",
-    "TIMESTAMP_MS": "TIMESTAMP",
+    "HUGEINT": "BLOB", "UHUGEINT": "BLOB", "INTERVAL": "BLOB", "BIT": "BLOB", "BIGNUM": "BLOB",
+    "TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIME WITH TIME ZONE": "BIGINT", "TIME_NS": "BIGINT",
 }
 # Types whose bytes or numbers DuckDB's reader compares as we do; the extension casts the others.
 COMPARABLE = {
@@ -50,11 +54,21 @@ class Failed(Exception):
     pass
 
 
+def is_nested(typ):
+    return typ.startswith(("STRUCT(", "MAP(")) or typ.endswith("]")
+
+
 def kind(typ):
+    if typ.startswith("TIME WITH"):
+        return typ
     return re.sub(r"\(.*", "", typ, flags=re.S) if not typ.startswith("TIMESTAMP WITH") else typ
 
 
 def seen_as(typ):
+    if is_nested(typ):
+        # Arrays are lists to Parquet, field names stand in quotes only where they must.
+        typ = re.sub(r"\[\d+\]", "[]", typ).replace("HUGEINT", "BLOB")
+        return re.sub(r'"(\w+)"', r"\1", typ)
     k = kind(typ)
     if k == "ENUM":
         return "VARCHAR"
@@ -70,9 +84,11 @@ def quoted(name):
 def fetch_expression(name, typ):
     """An expression that yields a column in a form which canonical() understands."""
     c, k = quoted(name), kind(typ)
+    if is_nested(typ):
+        return c
     if k in ("FLOAT", "DOUBLE", "VARCHAR", "ENUM"):
         return c
-    if k in ("HUGEINT", "UHUGEINT", "INTERVAL", "BIT", "BLOB", "FIXED_BINARY"):
+    if k in ("HUGEINT", "UHUGEINT", "INTERVAL", "BIT", "BLOB", "FIXED_BINARY", "BIGNUM"):
         return f"lower(hex({c}))"
     if k == "BOOLEAN":
         return f"{c}::INT::VARCHAR"
@@ -85,11 +101,49 @@ def fetch_expression(name, typ):
     return f"{c}::VARCHAR"
 
 
+def plain(got):
+    """A nested value of DuckDB or pyarrow as parquetgen writes it: lists all over, a pair for each entry of a map."""
+    if isinstance(got, dict):
+        # A struct, or a map: DuckDB gives a dict for both. In the test files structs are those with these names.
+        if set(got) in ({"a", "B b"}, {"l", "u"}, {"m", "x"}):
+            return [plain(v) for v in got.values()]
+        return [[plain(k), plain(v)] for k, v in got.items()]
+    if isinstance(got, (list, tuple)):
+        return [plain(v) for v in got]
+    if isinstance(got, bytes):
+        return got.hex()
+    if got is None or isinstance(got, str):
+        return got
+    if isinstance(got, uuid.UUID):
+        return got.hex
+    return str(int(got))
+
+
+def distinct_keys(value):
+    """A nested value with the last one of equal entries of each map, as a dict has them."""
+    if not isinstance(value, list):
+        return value
+    if value and all(isinstance(v, list) and len(v) == 2 and isinstance(v[0], str) for v in value):
+        return [[k, v] for k, v in {v[0]: distinct_keys(v[1]) for v in value}.items()]
+    return [distinct_keys(v) for v in value]
+
+
+def file_form(want, typ):
+    """What stands in the file for a nested value of parquetgen's."""
+    if want is None or "HUGEINT" not in typ:
+        return want
+    if isinstance(want, list):
+        return [file_form(v, typ) for v in want]
+    return (int(want) + 2**127).to_bytes(16, "big").hex()
+
+
 def canonical(got, typ):
     """The text that parquetgen wrote for a value, from what DuckDB returned."""
     k = kind(typ)
     if got is None:
         return None
+    if is_nested(typ):
+        return plain(got)
     if k == "FLOAT":
         return "nan" if got != got else struct.pack(">f", got).hex()
     if k == "DOUBLE":
@@ -234,8 +288,37 @@ class File:
             self.fail(f"{len(got)} rows, {len(self.rows)} were written")
         for i, (g, w) in enumerate(zip(got, self.rows)):
             for j, t in enumerate(types):
-                if w[j] != "?" and canonical(g[j], t) != w[j]:
+                if is_nested(t) and w[j] != "?":
+                    if distinct_keys(canonical(g[j], t)) != distinct_keys(file_form(w[j], t)):
+                        self.fail(f"row {i}, column {j} ({t}): read {canonical(g[j], t)!r}, wrote {w[j]!r}")
+                elif w[j] != "?" and canonical(g[j], t) != w[j]:
                     self.fail(f"row {i}, column {j} ({t}): read {canonical(g[j], t)!r}, wrote {w[j]!r}")
+
+    def check_pyarrow(self):
+        got = pyarrow.parquet.read_table(self.path)
+        for j, (name, typ, _) in enumerate(self.columns):
+            if not is_nested(typ):
+                continue
+            for i, value in enumerate(got.column(name).to_pylist()):
+                want = self.rows[i][j]
+                if want != "?" and plain(value) != file_form(want, typ):
+                    self.fail(f"row {i}, {name} ({typ}): pyarrow reads {plain(value)!r}, wrote {want!r}")
+        ids = set()
+
+        def see(field):
+            i = (field.metadata or {}).get(b"PARQUET:field_id")
+            if i is None or i in ids:
+                self.fail(f"field {field.name} of {field.type} has field id {i}")
+            ids.add(i)
+            t = field.type
+            if pyarrow.types.is_map(t):
+                see(t.key_field)
+                see(t.item_field)
+            elif pyarrow.types.is_nested(t):
+                for n in range(t.num_fields):
+                    see(t.field(n))
+        for field in got.schema:
+            see(field)
 
     def check_statistics(self):
         chunks = self.query(
@@ -248,7 +331,11 @@ class File:
             if group != last_group:
                 first, last_group = first + rows, group
             rows = n
-            if name not in types:
+            if name.split(", ")[0] not in types:
+                continue
+            if is_nested(types[name.split(", ")[0]]):
+                if has_min or has_max:
+                    self.fail(f"row group {group}, {name}: bounds of a part of a nested column")
                 continue
             c = quoted(name)
             # Bounds computed over a materialised copy: the file's own statistics have no part in it.
@@ -264,7 +351,7 @@ class File:
                     self.fail(f"row group {group}, {name} ({k}): the bound {value!r} is missing")
             if want[2] == "nan" and (has_min or has_max):
                 self.fail(f"row group {group}, {name}: bounds beside a NaN")
-            if k in ("INTERVAL", "BIT") and (has_min or has_max):
+            if k in ("INTERVAL", "BIT", "JSON") and (has_min or has_max):
                 self.fail(f"row group {group}, {name}: bounds of a {k}")
             if k in ("FLOAT", "DOUBLE"):
                 if has_min and float(low) != float(want[1]) or has_max and float(high) != float(want[2]):
@@ -305,6 +392,8 @@ class File:
                 continue
             if not has:
                 self.fail(f"key column {name} ({typ}) has no bloom filter")
+            if any(is_nested(t) for _, t, _ in self.columns):
+                continue  # parquet_bloom_probe looks at the wrong column then
             probe = "SELECT bool_and(bloom_filter_excludes) FROM parquet_bloom_probe('{}', '{}', {})"
             present = [r[j] for r in self.rows]
             for text in rng.sample(present, min(200, len(present))):
@@ -319,6 +408,7 @@ class File:
         rng = random.Random(os.path.basename(self.path))
         self.check_schema()
         self.check_values()
+        self.check_pyarrow()
         if len(self.rows) <= 50_000:
             self.con.execute(f"CREATE OR REPLACE TEMP TABLE copy AS SELECT * FROM read_parquet('{self.path}', file_row_number := true)")
             self.check_statistics()

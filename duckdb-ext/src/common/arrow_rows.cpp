@@ -1,7 +1,6 @@
 #include "common/arrow_rows.hpp"
 
-#include "common/file_form.hpp"
-#include "common/type_mapping.hpp"
+#include "common/stored_form.hpp"
 #include "duckdb/common/exception.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/common/vector_operations/vector_operations.hpp"
@@ -17,11 +16,47 @@ constexpr idx_t BATCH_ROWS = 16384;
 //! Arrow's strings have 32-bit offsets, and a batch is in memory twice for a moment.
 constexpr idx_t BATCH_BYTES = idx_t(64) << 20;
 
-LogicalType CarrierType(const LogicalType &type) {
-	if (HasFileForm(type)) {
-		return FileFormCarrier(type);
+//! Whether values differ in size, so that rows must be looked at to know how much they take.
+bool HasVariableSize(const LogicalType &type) {
+	switch (type.InternalType()) {
+	case PhysicalType::VARCHAR:
+	case PhysicalType::STRUCT:
+	case PhysicalType::LIST:
+	case PhysicalType::ARRAY:
+		return true;
+	default:
+		return false;
 	}
-	return MeruTypeMapping::ArrowType(type);
+}
+
+//! About how many bytes values from from to from + count - 1 take.
+idx_t ValueBytes(const RecursiveUnifiedVectorFormat &format, idx_t from, idx_t count) {
+	auto physical = format.logical_type.InternalType();
+	if (!HasVariableSize(format.logical_type)) {
+		return count * GetTypeIdSize(physical);
+	}
+	idx_t result = 0;
+	auto &unified = format.unified;
+	for (idx_t i = from; i < from + count; i++) {
+		auto index = unified.sel->get_index(i);
+		if (!unified.validity.RowIsValid(index)) {
+			continue;
+		}
+		if (physical == PhysicalType::VARCHAR) {
+			result += UnifiedVectorFormat::GetData<string_t>(unified)[index].GetSize();
+		} else if (physical == PhysicalType::LIST) {
+			auto &list = UnifiedVectorFormat::GetData<list_entry_t>(unified)[index];
+			result += sizeof(int32_t) + ValueBytes(format.children[0], list.offset, list.length);
+		} else if (physical == PhysicalType::ARRAY) {
+			auto size = ArrayType::GetSize(format.logical_type);
+			result += ValueBytes(format.children[0], index * size, size);
+		} else {
+			for (auto &child : format.children) {
+				result += ValueBytes(child, i, 1);
+			}
+		}
+	}
+	return result;
 }
 
 //! Fixed types only, in the plain layouts: the schema that goes with the arrays is the engine's.
@@ -88,7 +123,7 @@ ArrowRowBuffer::ArrowRowBuffer(ClientContext &context, const MeruTable &table, v
 	: context(context), table(table), columns(std::move(columns_p)) {
 	vector<LogicalType> types;
 	for (auto index : columns) {
-		types.push_back(CarrierType(table.columns[index].type));
+		types.push_back(StoredForm::AppenderType(table.columns[index].type));
 	}
 	encoded.Initialize(Allocator::DefaultAllocator(), types);
 
@@ -127,14 +162,7 @@ void ArrowRowBuffer::CheckNulls(DataChunk &chunk) const {
 void ArrowRowBuffer::Encode(DataChunk &chunk) {
 	encoded.Reset();
 	for (idx_t i = 0; i < columns.size(); i++) {
-		auto &type = table.columns[columns[i]].type;
-		if (HasFileForm(type)) {
-			EncodeFileForm(chunk.data[i], encoded.data[i], chunk.size());
-		} else if (type.id() == LogicalTypeId::ENUM) {
-			VectorOperations::Cast(context, chunk.data[i], encoded.data[i], chunk.size());
-		} else {
-			encoded.data[i].Reference(chunk.data[i]);
-		}
+		StoredForm::Encode(context, chunk.data[i], encoded.data[i], chunk.size());
 	}
 	encoded.SetCardinality(chunk.size());
 }
@@ -151,21 +179,18 @@ void ArrowRowBuffer::Append(DataChunk &chunk, const flush_t &flush) {
 	CheckNulls(chunk);
 	Encode(chunk);
 	auto count = encoded.size();
-	vector<UnifiedVectorFormat> strings;
+	vector<RecursiveUnifiedVectorFormat> varying;
 	for (auto &vector : encoded.data) {
-		if (vector.GetType().InternalType() == PhysicalType::VARCHAR) {
-			strings.emplace_back();
-			vector.ToUnifiedFormat(count, strings.back());
+		if (HasVariableSize(vector.GetType())) {
+			varying.emplace_back();
+			Vector::RecursiveToUnifiedFormat(vector, count, varying.back());
 		}
 	}
 	idx_t from = 0;
 	for (idx_t row = 0; row < count; row++) {
 		idx_t row_bytes = 0;
-		for (auto &format : strings) {
-			auto index = format.sel->get_index(row);
-			if (format.validity.RowIsValid(index)) {
-				row_bytes += UnifiedVectorFormat::GetData<string_t>(format)[index].GetSize();
-			}
+		for (auto &format : varying) {
+			row_bytes += ValueBytes(format, row, 1);
 		}
 		if (buffered_bytes + row_bytes > BATCH_BYTES && (appender || row > from)) {
 			if (row > from) {
@@ -175,7 +200,7 @@ void ArrowRowBuffer::Append(DataChunk &chunk, const flush_t &flush) {
 			Flush(flush);
 		}
 		buffered_bytes += row_bytes;
-		if (strings.empty()) {
+		if (varying.empty()) {
 			break;
 		}
 	}

@@ -5,9 +5,8 @@
 #include "duckdb/common/types/hugeint.hpp"
 #include "duckdb/common/types/interval.hpp"
 #include "duckdb/common/types/uhugeint.hpp"
+#include "duckdb/common/types/datetime.hpp"
 #include "duckdb/common/vector_operations/unary_executor.hpp"
-#include "duckdb/function/scalar_function.hpp"
-#include "duckdb/planner/expression/bound_function_expression.hpp"
 
 namespace duckdb {
 
@@ -45,8 +44,8 @@ hugeint_t CarrierOf(uint64_t upper, uint64_t lower) {
 	return result;
 }
 
-void DecodeHugeint(DataChunk &args, ExpressionState &, Vector &result) {
-	UnaryExecutor::Execute<string_t, hugeint_t>(args.data[0], result, args.size(), [](string_t bytes) {
+void DecodeHugeint(Vector &input, Vector &result, idx_t count) {
+	UnaryExecutor::Execute<string_t, hugeint_t>(input, result, count, [](string_t bytes) {
 		auto data = CheckWidth(bytes, "HUGEINT");
 		hugeint_t value;
 		value.upper = static_cast<int64_t>(ReadBigEndian64(data) ^ SIGN_64);
@@ -55,8 +54,8 @@ void DecodeHugeint(DataChunk &args, ExpressionState &, Vector &result) {
 	});
 }
 
-void DecodeUhugeint(DataChunk &args, ExpressionState &, Vector &result) {
-	UnaryExecutor::Execute<string_t, uhugeint_t>(args.data[0], result, args.size(), [](string_t bytes) {
+void DecodeUhugeint(Vector &input, Vector &result, idx_t count) {
+	UnaryExecutor::Execute<string_t, uhugeint_t>(input, result, count, [](string_t bytes) {
 		auto data = CheckWidth(bytes, "UHUGEINT");
 		uhugeint_t value;
 		value.upper = ReadBigEndian64(data);
@@ -65,8 +64,8 @@ void DecodeUhugeint(DataChunk &args, ExpressionState &, Vector &result) {
 	});
 }
 
-void DecodeInterval(DataChunk &args, ExpressionState &, Vector &result) {
-	UnaryExecutor::Execute<string_t, interval_t>(args.data[0], result, args.size(), [](string_t bytes) {
+void DecodeInterval(Vector &input, Vector &result, idx_t count) {
+	UnaryExecutor::Execute<string_t, interval_t>(input, result, count, [](string_t bytes) {
 		auto data = CheckWidth(bytes, "INTERVAL");
 		interval_t value;
 		value.months = static_cast<int32_t>(ReadBigEndian32(data) ^ SIGN_32);
@@ -76,8 +75,8 @@ void DecodeInterval(DataChunk &args, ExpressionState &, Vector &result) {
 	});
 }
 
-void DecodeBit(DataChunk &args, ExpressionState &, Vector &result) {
-	UnaryExecutor::Execute<string_t, string_t>(args.data[0], result, args.size(), [&](string_t bytes) {
+void DecodeBit(Vector &input, Vector &result, idx_t count) {
+	UnaryExecutor::Execute<string_t, string_t>(input, result, count, [&](string_t bytes) {
 		if (bytes.GetSize() < 2) {
 			// No value, but the row of a deletion, which the scan drops after this: any bit string will do.
 			return string_t("\x07\xFE", 2);
@@ -90,6 +89,15 @@ void DecodeBit(DataChunk &args, ExpressionState &, Vector &result) {
 	});
 }
 
+void DecodeTimeTz(Vector &input, Vector &result, idx_t count) {
+	UnaryExecutor::Execute<int64_t, dtime_tz_t>(input, result, count, [](int64_t stored) {
+		// The offset is in the lower bits; what was added to the time for it comes off again.
+		auto bits = static_cast<uint64_t>(stored);
+		auto code = bits & dtime_tz_t::OFFSET_MASK;
+		return dtime_tz_t(bits - dtime_tz_t::encode_micros(code * dtime_tz_t::OFFSET_MICROS));
+	});
+}
+
 } // namespace
 
 bool HasFileForm(const LogicalType &type) {
@@ -98,20 +106,40 @@ bool HasFileForm(const LogicalType &type) {
 	case LogicalTypeId::UHUGEINT:
 	case LogicalTypeId::INTERVAL:
 	case LogicalTypeId::BIT:
+	case LogicalTypeId::BIGNUM:
+	case LogicalTypeId::TIME_TZ:
+	case LogicalTypeId::TIME_NS:
 		return true;
 	default:
 		return false;
 	}
 }
 
+LogicalType FileFormType(const LogicalType &type) {
+	auto is_number = type.id() == LogicalTypeId::TIME_TZ || type.id() == LogicalTypeId::TIME_NS;
+	return is_number ? LogicalType::BIGINT : LogicalType::BLOB;
+}
+
 LogicalType FileFormCarrier(const LogicalType &type) {
-	return type.id() == LogicalTypeId::BIT ? LogicalType::BLOB : LogicalType::UUID;
+	switch (type.id()) {
+	case LogicalTypeId::BIT:
+	case LogicalTypeId::BIGNUM:
+		return LogicalType::BLOB;
+	case LogicalTypeId::TIME_TZ:
+		return LogicalType::BIGINT;
+	case LogicalTypeId::TIME_NS:
+		return type;
+	default:
+		return LogicalType::UUID;
+	}
 }
 
 void EncodeFileForm(Vector &input, Vector &result, idx_t count) {
 	switch (input.GetType().id()) {
 	case LogicalTypeId::HUGEINT:
 	case LogicalTypeId::BIT:
+	case LogicalTypeId::BIGNUM:
+	case LogicalTypeId::TIME_NS:
 		// The bits are the carrier's already.
 		result.Reinterpret(input);
 		return;
@@ -127,34 +155,34 @@ void EncodeFileForm(Vector &input, Vector &result, idx_t count) {
 			return CarrierOf(static_cast<uint64_t>(months) << 32 | days, micros);
 		});
 		return;
+	case LogicalTypeId::TIME_TZ:
+		UnaryExecutor::Execute<dtime_tz_t, int64_t>(
+			input, result, count, [](dtime_tz_t value) { return static_cast<int64_t>(value.sort_key()); });
+		return;
 	default:
 		throw NotImplementedException("%s has no file form", input.GetType().ToString());
 	}
 }
 
-unique_ptr<Expression> MakeFileFormDecoder(unique_ptr<Expression> bytes, const LogicalType &type) {
-	scalar_function_t decode;
-	switch (type.id()) {
+void DecodeFileForm(Vector &input, Vector &result, idx_t count) {
+	switch (result.GetType().id()) {
 	case LogicalTypeId::HUGEINT:
-		decode = DecodeHugeint;
-		break;
+		return DecodeHugeint(input, result, count);
 	case LogicalTypeId::UHUGEINT:
-		decode = DecodeUhugeint;
-		break;
+		return DecodeUhugeint(input, result, count);
 	case LogicalTypeId::INTERVAL:
-		decode = DecodeInterval;
-		break;
+		return DecodeInterval(input, result, count);
 	case LogicalTypeId::BIT:
-		decode = DecodeBit;
-		break;
+		return DecodeBit(input, result, count);
+	case LogicalTypeId::BIGNUM:
+	case LogicalTypeId::TIME_NS:
+		result.Reinterpret(input);
+		return;
+	case LogicalTypeId::TIME_TZ:
+		return DecodeTimeTz(input, result, count);
 	default:
-		throw NotImplementedException("%s has no file form", type.ToString());
+		throw NotImplementedException("%s has no file form", result.GetType().ToString());
 	}
-	ScalarFunction function("merutable_decode", {LogicalType::BLOB}, type, decode);
-	function.SetFallible();
-	vector<unique_ptr<Expression>> children;
-	children.push_back(std::move(bytes));
-	return make_uniq<BoundFunctionExpression>(type, std::move(function), std::move(children), nullptr);
 }
 
 } // namespace duckdb

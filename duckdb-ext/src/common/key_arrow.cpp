@@ -2,30 +2,16 @@
 
 #include "common/arrow_batches.hpp"
 #include "common/arrow_rows.hpp"
-#include "common/file_form.hpp"
-#include "duckdb/common/vector_operations/vector_operations.hpp"
-#include "duckdb/execution/expression_executor.hpp"
-#include "duckdb/planner/expression/bound_reference_expression.hpp"
+#include "common/stored_form.hpp"
 
 namespace duckdb {
 
 namespace {
 
 //! Values in Arrow's types into those of the table.
-void DecodeRow(ClientContext &context, DataChunk &raw, DataChunk &output) {
+void DecodeRow(DataChunk &raw, DataChunk &output) {
 	for (idx_t i = 0; i < output.ColumnCount(); i++) {
-		auto &from = raw.data[i];
-		auto &to = output.data[i];
-		if (from.GetType() == to.GetType()) {
-			to.Reference(from);
-		} else if (HasFileForm(to.GetType())) {
-			auto bytes = make_uniq<BoundReferenceExpression>(from.GetType(), i);
-			auto decoder = MakeFileFormDecoder(std::move(bytes), to.GetType());
-			ExpressionExecutor executor(context, *decoder);
-			executor.ExecuteExpression(raw, to);
-		} else {
-			VectorOperations::Cast(context, from, to, raw.size());
-		}
+		StoredForm::Decode(raw.data[i], output.data[i], raw.size());
 	}
 	output.SetCardinality(raw.size());
 }
@@ -88,7 +74,7 @@ bool LookupKey(ClientContext &context, const MeruSnapshotRef &snapshot, DataChun
 	if (!batch.Next(raw)) {
 		return false;
 	}
-	DecodeRow(context, raw, output);
+	DecodeRow(raw, output);
 	return true;
 }
 

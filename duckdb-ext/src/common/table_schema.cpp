@@ -9,6 +9,24 @@
 
 namespace duckdb {
 
+namespace {
+
+vector<MeruField> FieldsOf(const MeruColumnInfo &info) {
+	vector<MeruField> result;
+	for (idx_t i = 0; i < info.field_count; i++) {
+		auto &part = info.fields[i];
+		MeruField field;
+		field.name = part.name;
+		field.type = MeruTypeMapping::FromEngine(part);
+		field.field_id = part.field_id;
+		field.fields = FieldsOf(part);
+		result.push_back(std::move(field));
+	}
+	return result;
+}
+
+} // namespace
+
 MeruTable MeruTable::FromEngine(const MeruTableSchema &schema) {
 	MeruTable result;
 	result.name = meru_table_schema_name(&schema);
@@ -24,6 +42,7 @@ MeruTable MeruTable::FromEngine(const MeruTableSchema &schema) {
 		column.nullable = info.nullable != 0;
 		column.default_sql = info.default_sql ? info.default_sql : "";
 		column.field_id = info.field_id;
+		column.fields = FieldsOf(info);
 		column.fixed_length = info.type == MeruColumnType_FixedLenBytes ? info.fixed_byte_len : 0;
 		result.columns.push_back(std::move(column));
 	}
@@ -40,25 +59,14 @@ MeruTable MeruTable::FromEngine(const MeruTableSchema &schema) {
 
 MeruSchemaHandle MeruTable::ToEngine() const {
 	MeruSchemaHandle result(meru_table_schema_new(name.c_str()));
-	vector<string> label_storage;
-	vector<const char *> labels;
 	for (auto &column : columns) {
 		if (column.name.find('\0') != string::npos) {
 			throw InvalidInputException("Column names with a zero byte are not supported");
 		}
-		MeruColumnInfo info;
-		memset(&info, 0, sizeof(info));
+		MeruTypeInfo type;
+		type.Set(column.name, column.type);
+		auto &info = type.info;
 		info.name = column.name.c_str();
-		if (!MeruTypeMapping::ToEngine(column.type, info, label_storage, labels)) {
-			throw NotImplementedException("Column \"%s\": type %s is not supported in merutable tables", column.name,
-										  column.type.ToString());
-		}
-		for (auto &label : label_storage) {
-			if (label.find('\0') != string::npos) {
-				throw InvalidInputException("Column \"%s\": ENUM labels with a zero byte are not supported",
-											column.name);
-			}
-		}
 		info.nullable = column.nullable ? 1 : 0;
 		info.default_sql = column.default_sql.empty() ? nullptr : column.default_sql.c_str();
 		MeruCall([&](char **err) { return meru_table_schema_add_column(result.Get(), &info, err); });
@@ -80,7 +88,7 @@ bool MeruTable::Equals(const MeruTable &other) const {
 		auto &a = columns[i];
 		auto &b = other.columns[i];
 		if (a.name != b.name || a.type != b.type || a.nullable != b.nullable || a.default_sql != b.default_sql ||
-			a.field_id != b.field_id || a.fixed_length != b.fixed_length) {
+			a.field_id != b.field_id || a.fields != b.fields || a.fixed_length != b.fixed_length) {
 			return false;
 		}
 	}

@@ -1,6 +1,5 @@
 #include "scan/column_conversion.hpp"
 
-#include "common/file_form.hpp"
 #include "duckdb/planner/expression/bound_cast_expression.hpp"
 #include "duckdb/planner/expression/bound_reference_expression.hpp"
 #include "duckdb/planner/filter/conjunction_filter.hpp"
@@ -9,8 +8,43 @@ namespace duckdb {
 
 namespace {
 
+//! Whether DuckDB's mapping is told of the fields of a nested column. It takes a MAP for different from itself, and has
+//! no mapping of an ARRAY.
+bool HasKnownFields(const LogicalType &type) {
+	switch (type.id()) {
+	case LogicalTypeId::STRUCT:
+		for (auto &field : StructType::GetChildTypes(type)) {
+			if (!HasKnownFields(field.second)) {
+				return false;
+			}
+		}
+		return true;
+	case LogicalTypeId::LIST:
+		return HasKnownFields(ListType::GetChildType(type));
+	case LogicalTypeId::MAP:
+	case LogicalTypeId::ARRAY:
+		return false;
+	default:
+		return StoredForm::ParquetType(type) == type && StoredForm::ArrowType(type) == type;
+	}
+}
+
+vector<MultiFileColumnDefinition> DefineFields(const vector<MeruField> &fields) {
+	vector<MultiFileColumnDefinition> result;
+	for (auto &field : fields) {
+		MultiFileColumnDefinition definition(field.name, field.type);
+		definition.identifier = Value::INTEGER(field.field_id);
+		definition.children = DefineFields(field.fields);
+		result.push_back(std::move(definition));
+	}
+	return result;
+}
+
 //! Whether the reader has a column's values in the table's type. A column that it does not have is a constant.
 bool SameType(const BaseFileReader &reader, const MultiFileColumnDefinition &global) {
+	if (global.type.IsNested() && global.children.empty()) {
+		return false;
+	}
 	for (auto &local : reader.columns) {
 		if (!local.identifier.IsNull() && local.GetIdentifierFieldId() == global.GetIdentifierFieldId()) {
 			return local.type == global.type;
@@ -32,19 +66,27 @@ void AddFilter(map<idx_t, unique_ptr<TableFilter>> &filters, idx_t place, unique
 	entry = std::move(both);
 }
 
-bool ReplaceCast(unique_ptr<Expression> &expression) {
+void ReplaceCast(unique_ptr<Expression> &expression) {
 	if (expression->GetExpressionClass() != ExpressionClass::BOUND_CAST) {
-		return false;
+		return;
 	}
 	auto &cast = expression->Cast<BoundCastExpression>();
-	if (HasFileForm(cast.return_type) && cast.child->return_type.id() == LogicalTypeId::BLOB) {
+	if (StoredForm::NeedsDecoder(cast.child->return_type, cast.return_type)) {
 		auto type = cast.return_type;
-		expression = MakeFileFormDecoder(std::move(cast.child), type);
+		expression = StoredForm::MakeDecoder(std::move(cast.child), type);
 	}
-	return true;
 }
 
 } // namespace
+
+MultiFileColumnDefinition ColumnConversion::Define(const MeruColumn &column, const LogicalType &type) {
+	MultiFileColumnDefinition result(column.name, type);
+	result.identifier = Value::INTEGER(column.field_id);
+	if (column.type.IsNested() && HasKnownFields(column.type)) {
+		result.children = DefineFields(column.fields);
+	}
+	return result;
+}
 
 ColumnConversion::ColumnConversion(BaseFileReader &reader, const vector<MultiFileColumnDefinition> &global_columns,
 								   const vector<ColumnIndex> &columns, optional_ptr<TableFilterSet> filters,

@@ -1,6 +1,6 @@
 #include "scan/overlay_reader.hpp"
 
-#include "common/type_mapping.hpp"
+#include "scan/column_conversion.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
 #include "duckdb/execution/expression_executor.hpp"
 #include "duckdb/planner/table_filter_state.hpp"
@@ -37,8 +37,7 @@ OverlayReader::OverlayReader(OpenFileInfo file, shared_ptr<MeruSnapshotRef> snap
 	: BaseFileReader(std::move(file)), snapshot(std::move(snapshot_p)),
 	  table_columns(snapshot->Table().columns.size()) {
 	for (auto &column : snapshot->Table().columns) {
-		MultiFileColumnDefinition definition(column.name, MeruTypeMapping::ArrowType(column.type));
-		definition.identifier = Value::INTEGER(column.field_id);
+		auto definition = ColumnConversion::Define(column, StoredForm::ArrowType(column.type));
 		columns.push_back(std::move(definition));
 	}
 }

@@ -26,8 +26,7 @@ bool SnapshotMultiFileReader::Bind(MultiFileOptions &, MultiFileList &files, vec
 								   vector<string> &names, MultiFileReaderBindData &bind_data) {
 	auto snapshot = files.Cast<SnapshotFileList>().Lease().Get();
 	for (auto &column : snapshot->Table().columns) {
-		MultiFileColumnDefinition definition(column.name, column.type);
-		definition.identifier = Value::INTEGER(column.field_id);
+		auto definition = ColumnConversion::Define(column, column.type);
 		// What a file reads as that was written before the column existed.
 		definition.default_expression = make_uniq<ConstantExpression>(Value(column.type));
 		bind_data.schema.push_back(std::move(definition));

@@ -296,6 +296,7 @@ func (b *Builder) appendKeyOnly(seq base.Seq) {
 var (
 	emptyBit   = []byte{0} // the BIT without bits
 	zeroBignum = []byte{0x80, 0, 1, 0}
+	nullJSON   = []byte("null") // readers of files look at the syntax
 )
 
 // zeroOf returns a value of a type of variable size: the one without content.
@@ -305,6 +306,8 @@ func zeroOf(t *base.Type) []byte {
 		return emptyBit
 	case base.KindBignum:
 		return zeroBignum
+	case base.KindJSON:
+		return nullJSON
 	}
 	if t.Kind.IsNested() {
 		return emptyPacked(t)

@@ -7,6 +7,18 @@
 
 namespace duckdb {
 
+//! A part of a column of a nested type: a STRUCT's field, the element of a LIST or an ARRAY, a MAP's key and value.
+struct MeruField {
+	string name;
+	LogicalType type;
+	int32_t field_id = 0;
+	vector<MeruField> fields;
+
+	bool operator==(const MeruField &other) const {
+		return name == other.name && type == other.type && field_id == other.field_id && fields == other.fields;
+	}
+};
+
 struct MeruColumn {
 	string name;
 	LogicalType type;
@@ -17,6 +29,7 @@ struct MeruColumn {
 	int32_t field_id = 0;
 	//! The bytes of a column that was declared with a fixed length, through the C interface. 0 else.
 	int32_t fixed_length = 0;
+	vector<MeruField> fields;
 };
 
 //! Owner of the engine's object.

@@ -7,16 +7,35 @@
 
 namespace duckdb {
 
-struct MeruTypeMapping {
-	//! Fills type, precision, scale and, for an ENUM, labels of info. The labels are pointers into label_storage, which
-	//! must live as long as info is used. Returns false for types that cannot be stored.
-	static bool ToEngine(const LogicalType &type, MeruColumnInfo &info, vector<string> &label_storage,
-						 vector<const char *> &labels);
-	static LogicalType FromEngine(const MeruColumnInfo &info);
+//! A type as the engine takes it, with what it points at. Neither copied nor moved.
+class MeruTypeInfo {
+  public:
+	MeruTypeInfo() {
+		memset(&info, 0, sizeof(info));
+	}
+	MeruTypeInfo(const MeruTypeInfo &) = delete;
+	MeruTypeInfo &operator=(const MeruTypeInfo &) = delete;
 
-	//! The type in which Arrow data of the engine carries a type's values: the type itself, BLOB where the values come
-	//! in file form, VARCHAR for an ENUM.
-	static LogicalType ArrowType(const LogicalType &type);
+	//! Sets type and what belongs to it in info; the rest is the caller's to set. Throws for a type that cannot be
+	//! stored: it is named as that of a column.
+	void Set(const string &column, const LogicalType &type);
+
+	MeruColumnInfo info;
+
+  private:
+	void SetLabels(const string &column, const LogicalType &type);
+	void SetFields(const string &column, const LogicalType &type);
+	void AddField(const string &column, const string &name, const LogicalType &type);
+
+	string name;
+	vector<string> texts;
+	vector<const char *> labels;
+	vector<unique_ptr<MeruTypeInfo>> parts;
+	vector<MeruColumnInfo> fields;
+};
+
+struct MeruTypeMapping {
+	static LogicalType FromEngine(const MeruColumnInfo &info);
 };
 
 } // namespace duckdb

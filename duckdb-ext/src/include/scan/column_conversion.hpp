@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "common/stored_form.hpp"
+#include "common/table_schema.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
 #include "duckdb/planner/table_filter.hpp"
 
@@ -13,6 +15,11 @@ namespace duckdb {
 //! mapping, and applied to the values that the conversion yields.
 class ColumnConversion {
   public:
+	//! A column as DuckDB's mapping takes it, by field id, with the type that someone has it in. Where all of a nested
+	//! column is the same in memory, in files and for the user, its fields are told too, so that DuckDB reads no more of
+	//! it than a query asks for; any other one is mapped as a whole.
+	static MultiFileColumnDefinition Define(const MeruColumn &column, const LogicalType &type);
+
 	//! filters: by place in columns. columns: those of the scan, by number in global_columns.
 	ColumnConversion(BaseFileReader &reader, const vector<MultiFileColumnDefinition> &global_columns,
 					 const vector<ColumnIndex> &columns, optional_ptr<TableFilterSet> filters,

@@ -30,7 +30,6 @@ var NestedTypes = func() []base.Type {
 
 // Packed makes a value of a nested type in packed form. scalar makes one of another type in storage form.
 func Packed(rng *rand.Rand, t *base.Type, scalar func(t base.Type) []byte) []byte {
-	var dst []byte
 	n := rng.Intn(5)
 	switch {
 	case t.Kind == base.KindStruct:
@@ -40,22 +39,33 @@ func Packed(rng *rand.Rand, t *base.Type, scalar func(t base.Type) []byte) []byt
 	case rng.Intn(200) == 0:
 		n = 300
 	}
+	one := func(t *base.Type) []byte {
+		switch {
+		case t.Kind.IsNested():
+			return Packed(rng, t, scalar)
+		case t.IsVariable():
+			v := scalar(*t)
+			return append(binary.AppendUvarint(nil, uint64(len(v))), v...)
+		}
+		return scalar(*t)
+	}
+	var keys [][]byte
+	if t.Kind == base.KindMap { // which are distinct
+		seen := map[string]bool{}
+		for range n {
+			if k := one(&t.Fields[0].Type); !seen[string(k)] {
+				seen[string(k)] = true
+				keys = append(keys, k)
+			}
+		}
+		n = len(keys)
+	}
+	var dst []byte
 	if t.Kind == base.KindList || t.Kind == base.KindMap {
 		dst = binary.AppendUvarint(dst, uint64(n))
 	}
 	marks := len(dst)
 	dst = append(dst, make([]byte, (n+7)/8)...)
-	one := func(t *base.Type) {
-		switch {
-		case t.Kind.IsNested():
-			dst = append(dst, Packed(rng, t, scalar)...)
-		case t.IsVariable():
-			v := scalar(*t)
-			dst = append(binary.AppendUvarint(dst, uint64(len(v))), v...)
-		default:
-			dst = append(dst, scalar(*t)...)
-		}
-	}
 	allNull := rng.Intn(8) == 0
 	for i := range n {
 		part := &t.Fields[0].Type
@@ -63,14 +73,64 @@ func Packed(rng *rand.Rand, t *base.Type, scalar func(t base.Type) []byte) []byt
 		case base.KindStruct:
 			part = &t.Fields[i].Type
 		case base.KindMap:
-			one(part)
+			dst = append(dst, keys[i]...)
 			part = &t.Fields[1].Type
 		}
 		if allNull || rng.Intn(4) == 0 {
 			dst[marks+i/8] |= 1 << (i % 8)
 			continue
 		}
-		one(part)
+		dst = append(dst, one(part)...)
 	}
 	return dst
+}
+
+// Value takes a packed value apart: a slice with one entry a field or element, a pair an entry of a MAP, nil where NULL.
+// scalar renders a storage form. b must be a value of the type.
+func Value(t *base.Type, b []byte, scalar func(t base.Type, storage []byte) any) any {
+	v, _ := value(t, b, scalar)
+	return v
+}
+
+func value(t *base.Type, b []byte, scalar func(t base.Type, storage []byte) any) (any, []byte) {
+	length := func() int {
+		n, size := binary.Uvarint(b)
+		b = b[size:]
+		return int(n)
+	}
+	n := t.FixedSize()
+	switch {
+	case !t.Kind.IsNested():
+		if n == 0 {
+			n = length()
+		}
+		return scalar(*t, b[:n]), b[n:]
+	case t.Kind == base.KindStruct:
+		n = len(t.Fields)
+	case t.Kind == base.KindArray:
+		n = int(t.Length)
+	default:
+		n = length()
+	}
+	nulls := b[:(n+7)/8]
+	b = b[len(nulls):]
+	out := make([]any, n)
+	for i := range n {
+		part := &t.Fields[0].Type
+		var key any
+		switch t.Kind {
+		case base.KindStruct:
+			part = &t.Fields[i].Type
+		case base.KindMap:
+			key, b = value(part, b, scalar)
+			part = &t.Fields[1].Type
+		}
+		if nulls[i/8]>>(i%8)&1 == 0 {
+			out[i], b = value(part, b, scalar)
+		}
+		if t.Kind == base.KindMap {
+			out[i] = []any{key, out[i]}
+		}
+	}
+	return out, b
 }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/keyenc"
+	"github.com/merutable/merutable/engine/internal/row/rowtest"
 	"github.com/merutable/merutable/engine/internal/sst"
 	"github.com/merutable/merutable/engine/internal/sst/ssttest"
 	"github.com/merutable/merutable/engine/internal/vfs"
@@ -43,6 +45,7 @@ func main() {
 func run(dir string) error {
 	g := &generator{dir: dir}
 	g.everyType()
+	g.nested()
 	g.everyKey()
 	for _, c := range cases {
 		g.named(c.name, c.schema(), c.rows, c.groupRows)
@@ -57,7 +60,7 @@ type generator struct {
 
 // everyType writes files with a column of every type.
 func (g *generator) everyType() {
-	types := append([]base.Type{{Kind: base.KindBigInt}}, ssttest.AllTypes...)
+	types := append([]base.Type{{Kind: base.KindBigInt}}, ssttest.ScalarTypes...)
 	for level := 0; level < 2; level++ {
 		for _, nullable := range []bool{false, true} {
 			s := ssttest.MakeSchema(types, nullable, 0)
@@ -67,9 +70,28 @@ func (g *generator) everyType() {
 	}
 }
 
+// nested writes files with columns of nested types, around a key that is not the first column.
+func (g *generator) nested() {
+	k := func(kind base.Kind) base.Type { return base.Type{Kind: kind} }
+	f := func(name string, t base.Type) base.Field { return base.Field{Name: name, Type: t} }
+	pair := base.Struct(f("a", k(base.KindInteger)), f("B b", k(base.KindVarchar)))
+	types := []base.Type{
+		pair, base.List(k(base.KindBigInt)), base.List(k(base.KindVarchar)), {Kind: base.KindBigInt}, base.Array(k(base.KindBlob), 3),
+		base.Map(k(base.KindVarchar), k(base.KindInteger)), base.List(pair), base.List(base.List(k(base.KindVarchar))), base.List(k(base.KindHugeInt)),
+		base.Struct(f("l", base.List(base.Struct(f("m", base.Map(k(base.KindInteger), base.List(k(base.KindBoolean)))), f("x", pair)))), f("u", k(base.KindUUID))),
+		base.Map(k(base.KindInteger), base.Map(k(base.KindVarchar), pair)),
+	}
+	for level := 0; level < 2; level++ {
+		for _, nullable := range []bool{false, true} {
+			o := sst.WriterOptions{Schema: ssttest.MakeSchema(types, nullable, 3), Level: level, RowGroupRows: 2000, PageBytes: 2048, KeyBlockRows: 256}
+			g.random(fmt.Sprintf("nested-L%d-nullable=%v", level, nullable), o, 5000, int64(level), 4)
+		}
+	}
+}
+
 // everyKey writes files whose key is of each type, with the writer's own sizes.
 func (g *generator) everyKey() {
-	for i, t := range ssttest.AllTypes {
+	for i, t := range ssttest.ScalarTypes {
 		s := ssttest.MakeSchema([]base.Type{{Kind: base.KindVarchar}, t, {Kind: base.KindInteger}}, true, 1)
 		g.random(fmt.Sprintf("key-%02d", i), sst.WriterOptions{Schema: s, Level: i % 2}, 10_000, int64(100+i), 4)
 	}
@@ -128,6 +150,10 @@ func texts(s *base.Schema, r *ssttest.Row) []any {
 			out = append(out, "?")
 		case v.Null:
 			out = append(out, nil)
+		case s.Columns[i].Type.Kind.IsNested():
+			out = append(out, rowtest.Value(&s.Columns[i].Type, v.Bytes, func(t base.Type, storage []byte) any {
+				return text(t, keyenc.StorageValue(t, storage))
+			}))
 		default:
 			out = append(out, text(s.Columns[i].Type, v))
 		}
@@ -158,9 +184,9 @@ func text(t base.Type, v base.Value) string {
 			return "nan"
 		}
 		return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, v.Lo))
-	case base.KindVarchar:
+	case base.KindVarchar, base.KindJSON:
 		return string(v.Bytes)
-	case base.KindBlob, base.KindBit, base.KindFixedBinary:
+	case base.KindBlob, base.KindBit, base.KindFixedBinary, base.KindBignum:
 		return hex.EncodeToString(v.Bytes)
 	case base.KindUUID:
 		return fmt.Sprintf("%016x%016x", v.Hi, v.Lo)
