@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/row"
 	"github.com/merutable/merutable/engine/internal/keyenc"
 )
 
@@ -150,5 +151,6 @@ func (s *Snapshot) newRowIter(o ScanOptions, batchRows int) (*RowIter, keyRange,
 	if o.BatchRows > 0 {
 		batchRows = o.BatchRows
 	}
+	batchRows = min(batchRows, row.ArrowRows(schema, o.Projection))
 	return newRowIter(s.state, o, batchRows), r, nil
 }

@@ -706,8 +706,9 @@ MERU_API int meru_scan_arrow(const MeruSnapshot *snapshot, const MeruScanRange *
 
 /* The Arrow types in which rows go in and out, as a struct schema of all columns. Types of Arrow's own where it has
  * them; else: Int128 and Interval are w:16 (big-endian, each integer with its sign bit flipped; Interval: months, days,
- * microseconds), UInt128 is w:16 big-endian, Bit is z, Enum is u (the label). Field metadata: merutable.type,
- * merutable.field_id. The caller releases *out. */
+ * microseconds), UInt128 is w:16 big-endian, Bit and Bignum are z, Enum is u (the label), Json is u, TimeTz is l (see
+ * MeruColumnType). Struct, List, Array and Map are +s, +l, +w:n and +m of these. Field metadata, of nested fields too:
+ * merutable.type, merutable.field_id. The caller releases *out. */
 MERU_API int meru_arrow_schema(const MeruTableSchema *schema, struct ArrowSchema *out, char **err);
 
 /* Counters and gauges of the engine as a JSON object; freed by meru_free_string(). docs/CAPI.md lists them. */

@@ -96,6 +96,9 @@ int main(void) {
 	AT(MeruColumnInfo, default_sql);
 	AT(MeruColumnInfo, labels);
 	AT(MeruColumnInfo, label_count);
+	AT(MeruColumnInfo, fields);
+	AT(MeruColumnInfo, field_count);
+	AT(MeruColumnInfo, array_length);
 	SIZE(MeruSnapshotInfo);
 	AT(MeruSnapshotInfo, version);
 	AT(MeruSnapshotInfo, seq);
@@ -150,6 +153,14 @@ int main(void) {
 	NUMBER(MeruColumnType_Uuid);
 	NUMBER(MeruColumnType_Bit);
 	NUMBER(MeruColumnType_Enum);
+	NUMBER(MeruColumnType_Json);
+	NUMBER(MeruColumnType_TimeTz);
+	NUMBER(MeruColumnType_TimeNs);
+	NUMBER(MeruColumnType_Bignum);
+	NUMBER(MeruColumnType_Struct);
+	NUMBER(MeruColumnType_List);
+	NUMBER(MeruColumnType_Array);
+	NUMBER(MeruColumnType_Map);
 	SIZE(MeruStatus);
 	NUMBER(MeruStatus_Ok);
 	NUMBER(MeruStatus_ErrIo);

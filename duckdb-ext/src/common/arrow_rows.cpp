@@ -40,6 +40,11 @@ idx_t ValueBytes(const RecursiveUnifiedVectorFormat &format, idx_t from, idx_t c
 	for (idx_t i = from; i < from + count; i++) {
 		auto index = unified.sel->get_index(i);
 		if (!unified.validity.RowIsValid(index)) {
+			if (physical == PhysicalType::ARRAY) {
+				// A NULL has all elements in Arrow.
+				auto &child = ArrayType::GetChildType(format.logical_type);
+				result += ArrayType::GetSize(format.logical_type) * GetTypeIdSize(child.InternalType());
+			}
 			continue;
 		}
 		if (physical == PhysicalType::VARCHAR) {

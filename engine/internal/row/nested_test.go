@@ -134,3 +134,20 @@ func TestMapKeyNotNull(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestArrowRows(t *testing.T) {
+	s := nestedSchema(base.Array(kind(base.KindFloat), 1000))
+	if n := ArrowRows(s, nil); n < 4096 || n > 16384 {
+		t.Error(n)
+	}
+	if n := ArrowRows(s, []int{0}); n < 1<<20 {
+		t.Error(n)
+	}
+	deep := base.Type{Kind: base.KindDouble}
+	for range base.MaxTypeDepth {
+		deep = base.Array(deep, base.MaxArrayLength)
+	}
+	if n := ArrowRows(nestedSchema(deep), nil); n != 1 {
+		t.Error(n)
+	}
+}

@@ -1,6 +1,10 @@
 package row
 
-import "github.com/merutable/merutable/engine/internal/base"
+import (
+	"math"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
 
 // tree is values of one type taken apart, column by column at every level: the form between packed values and Arrow.
 type tree struct {
@@ -40,6 +44,34 @@ func unpack(col *Column, n int) (*tree, error) {
 		}
 	}
 	return x, nil
+}
+
+// maxExpanded is about how many bytes of NULLs a batch of Arrow may have.
+const maxExpanded = 64 << 20
+
+// ArrowRows returns how many rows of the projected columns a batch may have, so that NULLs of long ARRAYs, which take no
+// room but there, stay small; nil means all columns.
+func ArrowRows(s *base.Schema, projection []int) int {
+	rows := math.MaxInt32
+	for _, p := range projectionOf(s, projection) {
+		rows = min(rows, maxExpanded/expandedBytes(&s.Columns[p].Type, maxExpanded))
+	}
+	return max(rows, 1)
+}
+
+// expandedBytes returns about what a NULL of a type takes in Arrow, at most limit.
+func expandedBytes(t *base.Type, limit int) int {
+	switch t.Kind {
+	case base.KindStruct:
+		n := 1
+		for i := range t.Fields {
+			n += expandedBytes(&t.Fields[i].Type, limit)
+		}
+		return min(n, limit)
+	case base.KindArray:
+		return min(1+int(t.Length)*expandedBytes(&t.Fields[0].Type, limit), limit)
+	}
+	return max(t.FixedSize(), 8)
 }
 
 // maxTreeValues bounds the values of one column that are taken apart at a time. NULLs of a long ARRAY are much larger

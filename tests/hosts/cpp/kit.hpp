@@ -126,6 +126,7 @@ void TypeCases();
 void SchemaCases();
 void AlterCases();
 void TableCases();
+void NestedCases();
 void MaintenanceCases();
 void WriteCases();
 void TxnCases();

@@ -11,6 +11,7 @@ int main(int argc, char **argv) {
 	SchemaCases();
 	AlterCases();
 	TableCases();
+	NestedCases();
 	TypeCases();
 	WriteCases();
 	TxnCases();
