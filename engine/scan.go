@@ -4,8 +4,8 @@ import (
 	"bytes"
 
 	"github.com/merutable/merutable/engine/internal/base"
-	"github.com/merutable/merutable/engine/internal/row"
 	"github.com/merutable/merutable/engine/internal/keyenc"
+	"github.com/merutable/merutable/engine/internal/row"
 )
 
 // ScanOptions bound a scan. The zero value is the whole table with all columns, in key order.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	oldrand "math/rand"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/row/rowtest"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -26,7 +28,7 @@ func everyType() []Type {
 		{Kind: KindFixedBinary, Width: 1},
 		{Kind: KindFixedBinary, Width: 33},
 	}
-	for k := KindBoolean; k <= KindFixedBinary; k++ {
+	for k := KindBoolean; k <= KindBignum; k++ {
 		if k != KindDecimal && k != KindEnum && k != KindFixedBinary {
 			out = append(out, Type{Kind: k})
 		}
@@ -94,6 +96,25 @@ func randomOf(t Type, rng *rand.Rand) Value {
 	case KindVarchar:
 		return String(strings.Repeat([]string{"", "a", "\x00", "ü✓"}[rng.IntN(4)], rng.IntN(20)))
 	}
+	switch t.Kind {
+	case KindJSON:
+		return String(fmt.Sprintf("[%d]", rng.Uint32()))
+	case KindTimeTZ:
+		return base.TimeTZ(rng.Int64N(86_400_000_001), int32(rng.IntN(2*base.MaxOffset+1)-base.MaxOffset))
+	case KindTimeNS:
+		return Int(rng.Int64N(86_400_000_000_001))
+	case KindBignum:
+		return Bytes([][]byte{{0x80, 0, 1, byte(rng.Uint32())}, {0x7f, 0xff, 0xfe, byte(rng.Uint32())}}[rng.IntN(2)])
+	}
+	if t.Kind.IsNested() {
+		return Bytes(rowtest.Packed(oldrand.New(oldrand.NewSource(rng.Int64())), &t, func(t Type) []byte {
+			b, err := AppendStorage(nil, t, randomOf(t, rng))
+			if err != nil {
+				panic(err)
+			}
+			return b
+		}))
+	}
 	return Bytes(randomBytes(rng, rng.IntN(30)))
 }
 
@@ -117,7 +138,7 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 // compares what Get, Scan, Overlay and Arrow give back.
 func TestEveryTypeAsValue(t *testing.T) {
 	schema := &Schema{TableName: "every", PrimaryKey: []int{0}, Columns: []Column{{Name: "id", Type: Type{Kind: KindBigInt}}}}
-	for i, typ := range everyType() {
+	for i, typ := range append(everyType(), rowtest.NestedTypes...) {
 		schema.Columns = append(schema.Columns, Column{Name: fmt.Sprintf("n%d", i), Type: typ, Nullable: true},
 			Column{Name: fmt.Sprintf("r%d", i), Type: typ})
 	}

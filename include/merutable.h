@@ -76,7 +76,7 @@ typedef enum MeruColumnType {
 	MeruColumnType_TimestampTz = 23,  /* v_int64: microseconds, UTC */
 	MeruColumnType_Interval = 24,     /* v_interval */
 	MeruColumnType_Uuid = 25,         /* v_uuid: 16 bytes as printed */
-	MeruColumnType_Bit = 26, /* v_bytes: one byte with the count of padding bits, then the bits, padded with 1s */
+	MeruColumnType_Bit = 26,    /* v_bytes: one byte with the count of padding bits, then the bits, padded with 1s */
 	MeruColumnType_Enum = 27,   /* v_uint64: the index of the label */
 	MeruColumnType_Json = 28,   /* v_bytes: valid UTF-8 (SQL: JSON); its syntax is not looked at */
 	MeruColumnType_TimeTz = 29, /* v_int64: let code = 57599 - offset, the offset in seconds east of UTC, of up to 57599
@@ -387,16 +387,17 @@ typedef struct MeruColumnInfo {
 	const char *const *labels; /* Enum: the labels, in order */
 	uintptr_t label_count;
 	/* Struct: its fields. List and Array: the element. Map: key and value. Of a field name, type, precision, scale,
-	 * fixed_byte_len, field_id, labels, label_count, fields, field_count and array_length count; the names of others than
-	 * a Struct's fields are not read. Types may stand 32 deep in each other, with 4,096 fields in one column. */
+	 * fixed_byte_len, field_id, labels, label_count, fields, field_count and array_length count; the names of others
+	 * than a Struct's fields are not read. Types may stand 32 deep in each other, with 4,096 fields in one column. */
 	const struct MeruColumnInfo *fields;
 	uintptr_t field_count;
 	int32_t array_length; /* Array: the number of elements, 1 to 100000 */
 } MeruColumnInfo;
 
 MERU_API MeruTableSchema *meru_table_schema_new(const char *table_name);
-/* Adds a column; reads name, type, precision, scale, fixed_byte_len, nullable, default_sql, labels, label_count, fields,
- * field_count and array_length of info, and the rest not: field ids are given here. ErrInvalidArg names the column. */
+/* Adds a column; reads name, type, precision, scale, fixed_byte_len, nullable, default_sql, labels, label_count,
+ * fields, field_count and array_length of info, and the rest not: field ids are given here. ErrInvalidArg names the
+ * column. */
 MERU_API int meru_table_schema_add_column(MeruTableSchema *schema, const MeruColumnInfo *info, char **err);
 /* Appends a column to the primary key; makes it NOT NULL. */
 MERU_API int meru_table_schema_add_key(MeruTableSchema *schema, uintptr_t column_index, char **err);

@@ -174,9 +174,8 @@ void StoredForm::Decode(Vector &input, Vector &result, idx_t count) {
 	} else if (to.id() == LogicalTypeId::ARRAY && from.id() == LogicalTypeId::LIST) {
 		DecodeArray(input, result, count);
 	} else if (to.IsNested()) {
-		ConvertChildren(input, result, count, [&](Vector &child, Vector &target, idx_t size) {
-			Decode(child, target, size);
-		});
+		ConvertChildren(input, result, count,
+						[&](Vector &child, Vector &target, idx_t size) { Decode(child, target, size); });
 	} else if (HasFileForm(to)) {
 		DecodeFileForm(input, result, count);
 	} else if (to.IsJSONType()) {

@@ -123,6 +123,10 @@ func (t Type) validateFields(depth int, n *int) error {
 			return Errorf(CodeInvalidArgument, "field %q stands twice (names differ by more than case)", f.Name)
 		}
 		names[folded] = struct{}{}
+		if f.Type.Kind == KindFixedBinary {
+			// SQL knows it as a BLOB, whose values could be of any length.
+			return Errorf(CodeInvalidArgument, "field %q: a %s cannot be part of a nested type, BLOB can", f.Name, f.Type)
+		}
 		check := f.Type.Validate
 		if f.Type.Kind.IsNested() {
 			check = func() error { return f.Type.validateFields(depth+1, n) }

@@ -79,7 +79,7 @@ func TestNestedTypesRefused(t *testing.T) {
 		"no fields": {Kind: KindStruct}, "a list of two": {Kind: KindList, Fields: []Field{{Name: "a", Type: integer}, {Name: "b", Type: integer}}},
 		"a field twice": Struct(Field{Name: "a", Type: integer}, Field{Name: "A", Type: integer}), "no name": Struct(Field{Type: integer}),
 		"no length": Array(integer, 0), "too long": Array(integer, MaxArrayLength+1), "too deep": deep,
-		"inside": List(Type{Kind: KindDecimal}), "a scalar with fields": {Kind: KindInteger, Fields: []Field{{Name: "a", Type: integer}}},
+		"a fixed binary": List(Type{Kind: KindFixedBinary, Width: 3}), "inside": List(Type{Kind: KindDecimal}), "a scalar with fields": {Kind: KindInteger, Fields: []Field{{Name: "a", Type: integer}}},
 		"a scalar with a length": {Kind: KindInteger, Length: 1},
 	} {
 		if err := typ.Validate(); CodeOf(err) != CodeInvalidArgument {

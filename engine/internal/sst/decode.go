@@ -17,11 +17,11 @@ type scratch struct {
 	// def and rep are the levels of a leaf of a nested column, values is how many values came with them.
 	def, rep []int16
 	values   int
-	dense  []byte
-	bools  []bool
-	arrays []parquet.ByteArray
-	fixed  []parquet.FixedLenByteArray
-	narrow row.Column
+	dense    []byte
+	bools    []bool
+	arrays   []parquet.ByteArray
+	fixed    []parquet.FixedLenByteArray
+	narrow   row.Column
 }
 
 // sized returns a slice of n elements, in b's memory where it is large enough.

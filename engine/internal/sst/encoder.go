@@ -31,10 +31,10 @@ type encoder struct {
 	// shared are paths that two columns have, as the field a of s and the column "s.a": the library tells columns apart
 	// by their path alone, so these get no choices of their own.
 	shared map[string]bool
-	props *parquet.WriterProperties
-	pq    *file.Writer
-	pages pageWriter
-	sums  checksums
+	props  *parquet.WriterProperties
+	pq     *file.Writer
+	pages  pageWriter
+	sums   checksums
 	// blooms is the bytes of the bloom filters, which stand in the tail.
 	blooms int64
 }

@@ -40,15 +40,17 @@ MeruTableSchema *Schema() {
 void CheckSchema(const MeruTableSchema *schema) {
 	MeruColumnInfo info{};
 	OK(meru_table_schema_column(schema, 1, &info, &err));
-	CHECK(info.type == MeruColumnType_Struct && info.field_count == 3, "s: type %d of %zu", info.type, info.field_count);
+	CHECK(info.type == MeruColumnType_Struct && info.field_count == 3, "s: type %d of %zu", info.type,
+		  info.field_count);
 	auto &list = info.fields[0], &map = info.fields[1];
-	CHECK(std::string(list.name) == "A b" && list.type == MeruColumnType_List && list.field_count == 1, "%s", list.name);
+	CHECK(std::string(list.name) == "A b" && list.type == MeruColumnType_List && list.field_count == 1, "%s",
+		  list.name);
 	CHECK(std::string(list.fields[0].name) == "element" && list.fields[0].type == MeruColumnType_Uuid, "element");
 	CHECK(map.field_count == 2 && std::string(map.fields[0].name) == "key" && !map.fields[0].nullable &&
 			  std::string(map.fields[1].name) == "value" && map.fields[1].nullable,
 		  "map");
 	CHECK(info.fields[2].type == MeruColumnType_Json, "json");
-	std::vector<int32_t> ids = {info.field_id, list.field_id, list.fields[0].field_id, map.field_id,
+	std::vector<int32_t> ids = {info.field_id,          list.field_id,          list.fields[0].field_id, map.field_id,
 								map.fields[0].field_id, map.fields[1].field_id, info.fields[2].field_id};
 	OK(meru_table_schema_column(schema, 2, &info, &err));
 	CHECK(info.type == MeruColumnType_Array && info.array_length == 3 && info.field_count == 1, "a");
@@ -93,7 +95,8 @@ void Describe() {
 	int found = 0;
 	MeruValue key = I64(1);
 	OK(meru_get(db, &key, 1, &found, &got, &err));
-	CHECK(found && got->field_count == 3 && got->fields[1].is_null && got->fields[1].tag == MeruColumnType_Struct, "row");
+	CHECK(found && got->field_count == 3 && got->fields[1].is_null && got->fields[1].tag == MeruColumnType_Struct,
+		  "row");
 	meru_row_free(got);
 	OK(meru_close_free(db, &err));
 }

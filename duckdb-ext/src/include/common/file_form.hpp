@@ -1,4 +1,5 @@
-//! The types that Parquet or Arrow has not, or that DuckDB reads from there as something else: kept as bytes or integers.
+//! The types that Parquet or Arrow has not, or that DuckDB reads from there as something else: kept as bytes or
+//! integers.
 //!
 //! HUGEINT    16 bytes, big-endian, sign bit flipped
 //! UHUGEINT   16 bytes, big-endian

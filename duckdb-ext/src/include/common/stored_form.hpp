@@ -10,8 +10,8 @@ namespace duckdb {
 class ClientContext;
 
 struct StoredForm {
-	//! The type in which Arrow data of the engine carries a type's values: BLOB or BIGINT for what has a file form, VARCHAR
-	//! for an ENUM and for JSON; else the type itself.
+	//! The type in which Arrow data of the engine carries a type's values: BLOB or BIGINT for what has a file form,
+	//! VARCHAR for an ENUM and for JSON; else the type itself.
 	static LogicalType ArrowType(const LogicalType &type);
 	//! The type as which DuckDB's Parquet reader reads the values from data files.
 	static LogicalType ParquetType(const LogicalType &type);

@@ -16,8 +16,8 @@ namespace duckdb {
 class ColumnConversion {
   public:
 	//! A column as DuckDB's mapping takes it, by field id, with the type that someone has it in. Where all of a nested
-	//! column is the same in memory, in files and for the user, its fields are told too, so that DuckDB reads no more of
-	//! it than a query asks for; any other one is mapped as a whole.
+	//! column is the same in memory, in files and for the user, its fields are told too, so that DuckDB reads no more
+	//! of it than a query asks for; any other one is mapped as a whole.
 	static MultiFileColumnDefinition Define(const MeruColumn &column, const LogicalType &type);
 
 	//! filters: by place in columns. columns: those of the scan, by number in global_columns.

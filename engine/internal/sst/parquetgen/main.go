@@ -76,7 +76,9 @@ func (g *generator) nested() {
 	f := func(name string, t base.Type) base.Field { return base.Field{Name: name, Type: t} }
 	pair := base.Struct(f("a", k(base.KindInteger)), f("B b", k(base.KindVarchar)))
 	types := []base.Type{
-		pair, base.List(k(base.KindBigInt)), base.List(k(base.KindVarchar)), {Kind: base.KindBigInt}, base.Array(k(base.KindBlob), 3),
+		pair, base.List(k(base.KindBigInt)), base.List(k(base.KindVarchar)),
+		{Kind: base.KindBigInt},
+		base.Array(k(base.KindBlob), 3),
 		base.Map(k(base.KindVarchar), k(base.KindInteger)), base.List(pair), base.List(base.List(k(base.KindVarchar))), base.List(k(base.KindHugeInt)),
 		base.Struct(f("l", base.List(base.Struct(f("m", base.Map(k(base.KindInteger), base.List(k(base.KindBoolean)))), f("x", pair)))), f("u", k(base.KindUUID))),
 		base.Map(k(base.KindInteger), base.Map(k(base.KindVarchar), pair)),

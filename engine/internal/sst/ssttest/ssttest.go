@@ -10,8 +10,8 @@ import (
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/keyenc"
-	"github.com/merutable/merutable/engine/internal/row/rowtest"
 	"github.com/merutable/merutable/engine/internal/row"
+	"github.com/merutable/merutable/engine/internal/row/rowtest"
 )
 
 // AllTypes has a type of every kind and form.
