@@ -634,6 +634,22 @@ int meru_snapshot_file(const MeruSnapshot *snapshot, uintptr_t index, MeruFileIn
 	return merugo_snapshot_file(HANDLE(snapshot), index, info, OUT(err));
 }
 
+int meru_snapshot_data_file(const MeruSnapshot *snapshot, uintptr_t index, MeruDataFile *file, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_data_file(HANDLE(snapshot), index, file, OUT(err));
+}
+
+int meru_snapshot_count(const MeruSnapshot *snapshot, uint64_t *rows, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_count(HANDLE(snapshot), rows, OUT(err));
+}
+
+int meru_snapshot_column_stats(const MeruSnapshot *snapshot, uintptr_t column, uint8_t exact, MeruColumnStats *stats,
+							   char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_column_stats(HANDLE(snapshot), column, exact, stats, OUT(err));
+}
+
 int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions, uintptr_t *count,
 						  char **err) {
 	REFUSE_FORKED(err);
@@ -653,6 +669,17 @@ int meru_snapshot_overlay_range(const MeruSnapshot *snapshot, const MeruScanRang
 								   OUT(err));
 }
 
+int meru_snapshot_overlay_pieces(const MeruSnapshot *snapshot, uintptr_t *count, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_overlay_pieces(HANDLE(snapshot), count, OUT(err));
+}
+
+int meru_snapshot_overlay_piece(const MeruSnapshot *snapshot, uintptr_t piece, const uint32_t *columns,
+								uintptr_t column_count, struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_overlay_piece(HANDLE(snapshot), piece, (uint32_t *)columns, column_count, out, OUT(err));
+}
+
 int meru_snapshot_part(const MeruSnapshot *snapshot, struct ArrowArray *lower, const struct ArrowSchema *lower_schema,
 					   uint8_t lower_exclusive, struct ArrowArray *upper, const struct ArrowSchema *upper_schema,
 					   uint8_t upper_exclusive, MeruSnapshot **part, char **err) {
@@ -665,6 +692,34 @@ int meru_snapshot_part(const MeruSnapshot *snapshot, struct ArrowArray *lower, c
 								(struct ArrowSchema *)upper_schema, lower_exclusive, upper_exclusive, OUT(part),
 								OUT(err));
 }
+
+int meru_snapshot_part_of_keys(const MeruSnapshot *snapshot, struct ArrowArray *prefixes,
+							   const struct ArrowSchema *schema, MeruSnapshot **part, char **err) {
+	if (capi_forked) {
+		capi_array_release(prefixes);
+		return capi_refuse_forked(err);
+	}
+	return merugo_snapshot_part_of_keys(HANDLE(snapshot), prefixes, (struct ArrowSchema *)schema, OUT(part), OUT(err));
+}
+
+int meru_part_leave_files(MeruSnapshot *part, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_part_leave_files(HANDLE(part), OUT(err));
+}
+
+int meru_snapshot_file_meets(const MeruSnapshot *snapshot, uintptr_t index, struct ArrowArray *lower,
+							 const struct ArrowSchema *lower_schema, uint8_t lower_exclusive, struct ArrowArray *upper,
+							 const struct ArrowSchema *upper_schema, uint8_t upper_exclusive, int *meets, char **err) {
+	if (capi_forked) {
+		capi_array_release(lower);
+		capi_array_release(upper);
+		return capi_refuse_forked(err);
+	}
+	return merugo_snapshot_file_meets(HANDLE(snapshot), index, lower, upper, (struct ArrowSchema *)lower_schema,
+									  (struct ArrowSchema *)upper_schema, lower_exclusive, upper_exclusive, meets,
+									  OUT(err));
+}
+
 int meru_snapshot_get(const MeruSnapshot *snapshot, struct ArrowArray *key, const struct ArrowSchema *schema,
 					  int *found, struct ArrowArray *out, char **err) {
 	if (capi_forked) {

@@ -24,6 +24,7 @@ type snapshot struct {
 	indices []int            // of the files, in the engine's snapshot
 	memory  *object          // texts, keys and positions
 	infos   []C.MeruFileInfo // but for deleted
+	data    []C.MeruDataFile // a path that is NULL: not asked for yet
 	deletes []*fileDeletes
 }
 
@@ -235,7 +236,7 @@ func merugo_snapshot_info(h C.uintptr_t, out *C.MeruSnapshotInfo, cerr *C.uintpt
 			return err
 		}
 		store(out, C.MeruSnapshotInfo{
-			version: C.int64_t(snap.s.Version()), seq: C.uint64_t(snap.s.Seq()), file_count: C.uint64_t(len(snap.files)),
+			looked_up: cBool(snap.part != nil && snap.part.Direct()), version: C.int64_t(snap.s.Version()), seq: C.uint64_t(snap.s.Seq()), file_count: C.uint64_t(len(snap.files)),
 			live_rows: C.uint64_t(snap.liveRows()), memory_rows: C.uint64_t(snap.memoryRows()),
 		})
 		return nil

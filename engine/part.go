@@ -3,29 +3,40 @@ package engine
 import (
 	"bytes"
 	"slices"
+	"sync"
 
-	"github.com/merutable/merutable/engine/internal/row"
+	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// Part is what a snapshot shows of a range of keys, for readers that read data files by themselves. Where the range
-// holds few rows the engine reads them: then the part has no files, and its overlay yields all rows. It may be used from
+// Part is what a snapshot shows of some ranges of keys, for readers that read data files by themselves. Where the ranges
+// hold few rows the engine reads them: then the part has no files, and its overlay yields all rows. It may be used from
 // many goroutines.
 type Part struct {
-	s     *Snapshot
-	scan  ScanOptions
-	keys  keyRange
-	point []byte // the range is this one key
-	files []int  // of the snapshot's, those that meet the range; none where the part is read here
+	s *Snapshot
+	// ranges are ascending, and no two meet.
+	ranges []keyRange
+	// points says that each range is one key.
+	points bool
+	files  []int // of the snapshot's, those that meet a range; none where the part is read here
 	// memory bounds the rows in memory, tombstones included. The memory of a part that is read here stands for all of it.
 	memory int
 	direct bool
+
+	cut    sync.Once
+	pieces []keyRange
 }
 
-// How many rows a range has at most that is read here. Opening a file costs a reader by itself more than some; and with
+// How many rows a part has at most that is read here. Opening a file costs a reader by itself more than some; and with
 // rows in memory, it has to look up which rows of the whole file these supersede.
 const (
 	directRows           = 2_048
 	directRowsWithMemory = 16_384
+	// directKeys is how many keys are always looked up here. Beyond, a look-up of one must stand against scanning
+	// rowsPerKey rows.
+	directKeys = 16
+	rowsPerKey = 1_000
+	// MaxPartKeys is how many keys, or prefixes of keys, a part may be made of.
+	MaxPartKeys = 1 << 16
 )
 
 // Part returns a part of the snapshot: the rows between the bounds. Only Lower and Upper and how they include count. The
@@ -35,36 +46,114 @@ func (s *Snapshot) Part(o ScanOptions) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{keys: r, scan: ScanOptions{
-		Lower: o.Lower, Upper: o.Upper, LowerExclusive: o.LowerExclusive, UpperExclusive: o.UpperExclusive,
-	}}
-	if p.s, err = s.clone(); err != nil || r.empty() {
+	if r.empty() {
+		return s.newPart(nil, false)
+	}
+	point := len(o.Lower) == len(s.Schema().PrimaryKey) && !o.LowerExclusive && bytes.Equal(prefixEnd(r.lower), r.upper)
+	return s.newPart([]keyRange{r}, point)
+}
+
+// PartOfKeys is [Snapshot.Part] for the rows whose keys begin with one of some prefixes, all of the same number of
+// columns.
+func (s *Snapshot) PartOfKeys(prefixes [][]Value) (*Part, error) {
+	if len(prefixes) > MaxPartKeys {
+		return nil, base.Errorf(base.CodeInvalidArgument, "a part of %d keys: the limit is %d", len(prefixes), MaxPartKeys)
+	}
+	keys := make([][]byte, len(prefixes))
+	for i, p := range prefixes {
+		if len(p) == 0 || len(p) != len(prefixes[0]) {
+			return nil, base.Errorf(base.CodeInvalidArgument, "prefix %d has %d columns, prefix 0 has %d", i, len(p), len(prefixes[0]))
+		}
+		var err error
+		if keys[i], err = s.state.table.keyPrefix(p); err != nil {
+			return nil, base.Wrapf(base.CodeOf(err), err, "prefix %d", i)
+		}
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	keys = slices.CompactFunc(keys, bytes.Equal)
+	ranges := make([]keyRange, len(keys))
+	for i, k := range keys {
+		ranges[i] = keyRange{k, prefixEnd(k)}
+	}
+	return s.newPart(ranges, len(prefixes) > 0 && len(prefixes[0]) == len(s.Schema().PrimaryKey))
+}
+
+func (s *Snapshot) newPart(ranges []keyRange, points bool) (p *Part, err error) {
+	p = &Part{ranges: ranges, points: points}
+	if p.s, err = s.clone(); err != nil || len(ranges) == 0 {
 		return p, err
 	}
-	if len(o.Lower) == len(s.Schema().PrimaryKey) && !o.LowerExclusive && bytes.Equal(prefixEnd(r.lower), r.upper) {
-		p.point, p.direct, p.memory = r.lower, true, 1
+	if points && len(ranges) <= directKeys {
+		p.direct, p.memory = true, len(ranges)
 		return p, nil
 	}
-	for _, run := range s.state.index.runs {
-		p.files = append(p.files, meeting(s.state.files, run, r)...)
+	p.findFiles()
+	if err := p.weigh(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// findFiles finds the files that meet a range.
+func (p *Part) findFiles() {
+	for _, run := range p.s.state.index.runs {
+		next := 0 // of the run: both it and the ranges ascend
+		for _, r := range p.ranges {
+			met := meeting(p.s.state.files, run[next:], r)
+			if len(met) == 0 {
+				continue
+			}
+			from := slices.Index(run[next:], met[0]) + next
+			p.files = append(p.files, run[from:from+len(met)]...)
+			if next = from + len(met); next == len(run) {
+				break
+			}
+		}
 	}
 	slices.Sort(p.files)
+}
+
+// weigh decides whether the part is read here.
+func (p *Part) weigh() error {
 	limit := directRows
-	if s.MemoryRows() > 0 {
+	if p.s.MemoryRows() > 0 {
 		limit = directRowsWithMemory
+	}
+	if p.points {
+		rows := int64(p.s.MemoryRows())
+		for _, i := range p.files {
+			rows += p.s.state.files[i].meta.Rows
+		}
+		if len(p.ranges) <= limit && int64(len(p.ranges))*rowsPerKey <= rows {
+			p.direct, p.memory = true, len(p.ranges)
+		} else {
+			p.memory = min(p.s.MemoryRows(), len(p.ranges))
+		}
+		return nil
 	}
 	p.memory = p.countMemory(limit + 1)
 	n, err := p.estimate(limit - p.memory)
 	if err != nil {
-		p.Close()
-		return nil, err
+		return err
 	}
 	if p.memory+n <= limit {
 		p.direct, p.memory = true, p.memory+n
 	} else if p.memory > limit {
-		p.memory = s.MemoryRows()
+		p.memory = p.s.MemoryRows()
 	}
-	return p, nil
+	return nil
+}
+
+// LeaveFiles makes the part one whose files are read by the caller, however few rows they have. To be called before
+// anything else.
+func (p *Part) LeaveFiles() {
+	if !p.direct {
+		return
+	}
+	p.direct, p.files = false, nil
+	p.findFiles()
+	p.memory = p.countMemory(p.memory + 1)
 }
 
 // clone returns another handle on what a snapshot shows.
@@ -81,8 +170,13 @@ func (p *Part) countMemory(limit int) (n int) {
 		return 0
 	}
 	it := p.s.memIter()
-	for it.SeekGE(p.keys.lower); n < limit && it.Valid() && p.keys.holds(it.Key()); it.Next() {
-		n++
+	for _, r := range p.ranges {
+		for it.SeekGE(r.lower); n < limit && it.Valid() && r.holds(it.Key()); it.Next() {
+			n++
+		}
+		if n >= limit {
+			break
+		}
 	}
 	return n
 }
@@ -91,12 +185,12 @@ func (r keyRange) holds(key []byte) bool {
 	return bytes.Compare(key, r.lower) >= 0 && (r.upper == nil || bytes.Compare(key, r.upper) < 0)
 }
 
-// estimate returns about how many rows the files have in the range, from above. It stops beyond limit.
+// estimate returns about how many rows the files have in the ranges, from above. It stops beyond limit.
 func (p *Part) estimate(limit int) (n int, err error) {
-	var cut []*liveFile // those that the range does not hold whole
+	var cut []*liveFile // those that no range holds whole
 	for _, i := range p.files {
 		f := p.s.state.files[i]
-		if !p.keys.holds(f.meta.KeyMin) || !p.keys.holds(f.meta.KeyMax) {
+		if len(p.ranges) > 1 || !p.ranges[0].holds(f.meta.KeyMin) || !p.ranges[0].holds(f.meta.KeyMax) {
 			cut = append(cut, f)
 			continue
 		}
@@ -105,12 +199,17 @@ func (p *Part) estimate(limit int) (n int, err error) {
 		}
 	}
 	for _, f := range cut {
-		r, err := f.open(p.s.state.table.schema)
-		if err != nil {
-			return 0, err
-		}
-		if n += int(r.EstimateRows(p.keys.lower, p.keys.upper)); n > limit {
-			return n, nil
+		for _, r := range p.ranges {
+			if !r.overlaps(f.meta.KeyMin, f.meta.KeyMax) {
+				continue
+			}
+			reader, err := f.open(p.s.state.table.schema)
+			if err != nil {
+				return 0, err
+			}
+			if n += int(reader.EstimateRows(r.lower, r.upper)); n > limit {
+				return n, nil
+			}
 		}
 	}
 	return n, nil
@@ -130,6 +229,9 @@ func (p *Part) Files() []int {
 	return p.files
 }
 
+// Direct reports whether the overlay yields all rows of the part, those of files too.
+func (p *Part) Direct() bool { return p.direct }
+
 // MemoryRows bounds how many rows the overlay yields.
 func (p *Part) MemoryRows() int { return p.memory }
 
@@ -143,60 +245,30 @@ func (p *Part) LiveRows() int64 {
 }
 
 // Overlay returns the rows of the part that are not in its Files.
-func (p *Part) Overlay(projection []int) *RowIter {
-	o := p.scan
-	o.Projection, o.BatchRows = projection, overlayBatchRows
-	read := p.s.OverlayRange
-	switch {
-	case p.point != nil:
-		read = p.row
-	case p.direct:
-		read = p.s.Scan
-	}
-	it, err := read(o)
+func (p *Part) Overlay(projection []int) *RowIter { return p.overlay(projection, p.ranges) }
+
+// overlay returns the overlay's rows of some of the part's ranges.
+func (p *Part) overlay(projection []int, ranges []keyRange) *RowIter {
+	it, err := p.s.newPieceIter(projection)
 	if err != nil {
 		return &RowIter{err: err}
 	}
-	return it
-}
-
-// row returns the one row of a part.
-func (p *Part) row(o ScanOptions) (*RowIter, error) {
-	it, _, err := p.s.newRowIter(o, 1)
-	if err != nil {
-		return nil, err
-	}
-	record, found, err := it.state.lookUp(p.point, p.s.seq)
-	if err != nil {
+	if it.hidden != nil && p.direct {
 		it.Close()
-		return nil, err
+		return &RowIter{err: base.Errorf(base.CodeInvalidArgument, "rows that are looked up come without sequence numbers: leave the files")}
 	}
-	if found {
-		it.push(&recordSource{scan: it, at: p.point, record: record})
+	if p.direct && p.points {
+		it.push(newLookupSource(it, p.s.seq, ranges))
+		return it
 	}
-	return it, nil
-}
-
-// recordSource yields one row.
-type recordSource struct {
-	scan   *RowIter
-	at     []byte
-	record []byte
-}
-
-func (r *recordSource) key() []byte {
-	if r.record == nil {
-		return nil
+	for _, r := range ranges {
+		it.addMemory(p.s, r)
+		if p.direct {
+			it.addFiles(r, len(ranges) > 1)
+		}
 	}
-	return r.at
-}
-
-func (r *recordSource) rank() sourceRank { return fromFile }
-func (r *recordSource) read() error      { return nil }
-func (r *recordSource) close()           {}
-
-func (r *recordSource) emit(out *row.Columns, _ []byte, _ int) int {
-	r.scan.state.table.layout.AppendColumns(out, r.scan.project, [][]byte{r.record})
-	r.record = nil
-	return 1
+	if p.direct {
+		p.s.state.core.reads.scans.Add(1)
+	}
+	return it
 }

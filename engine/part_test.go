@@ -30,6 +30,7 @@ func TestParts(t *testing.T) {
 		must(t, err)
 		for range 8 {
 			checkPart(t, s, randomRange(rng, keys), m)
+			checkPartOfKeys(t, s, rng, keys, m)
 		}
 		s.Close()
 	}
@@ -60,6 +61,17 @@ func checkPart(t *testing.T, s *Snapshot, o ScanOptions, m model) {
 	p, err := s.Part(o)
 	must(t, err)
 	defer p.Close()
+	comparePart(t, p, want, m)
+	p, err = s.Part(o)
+	must(t, err)
+	defer p.Close()
+	p.LeaveFiles()
+	comparePart(t, p, want, m)
+}
+
+// comparePart compares the rows of a part with those of the keys wanted.
+func comparePart(t *testing.T, p *Part, want map[int64]bool, m model) {
+	t.Helper()
 	got := map[int64]bool{}
 	overlay := collect(t, p.Overlay(nil))
 	if len(overlay) > p.MemoryRows() || int64(len(want)) > p.LiveRows() {
@@ -68,7 +80,7 @@ func checkPart(t *testing.T, s *Snapshot, o ScanOptions, m model) {
 	add := func(row []Value) {
 		id := row[1].Int64()
 		if !want[id] || got[id] || fmt.Sprint(row) != fmt.Sprint(testRow(id, m[id])) {
-			t.Fatalf("%v: row %v: wanted %v, seen %v, payload %d", o, row, want[id], got[id], m[id])
+			t.Fatalf("row %v: wanted %v, seen %v, payload %d", row, want[id], got[id], m[id])
 		}
 		got[id] = true
 	}
@@ -77,8 +89,32 @@ func checkPart(t *testing.T, s *Snapshot, o ScanOptions, m model) {
 	}
 	addRowsOfFiles(t, p, want, add)
 	if len(got) != len(want) {
-		t.Fatalf("%v: %d rows, want %d", o, len(got), len(want))
+		t.Fatalf("%d rows, want %d", len(got), len(want))
 	}
+}
+
+// checkPartOfKeys asks for some keys, whole or the first column alone, present ones and others, some twice.
+func checkPartOfKeys(t *testing.T, s *Snapshot, rng *rand.Rand, keys int64, m model) {
+	t.Helper()
+	columns := 1 + rng.IntN(2)
+	var prefixes [][]Value
+	want := map[int64]bool{}
+	for range []int{0, 1, 3, 40, 900}[rng.IntN(5)] {
+		id := rng.Int64N(keys+20) - 10
+		prefixes = append(prefixes, testKey(id)[:columns])
+		if _, ok := m[id]; ok {
+			want[id] = true
+		}
+	}
+	p, err := s.PartOfKeys(prefixes)
+	must(t, err)
+	defer p.Close()
+	comparePart(t, p, want, m)
+	p, err = s.PartOfKeys(prefixes)
+	must(t, err)
+	defer p.Close()
+	p.LeaveFiles()
+	comparePart(t, p, want, m)
 }
 
 // addRowsOfFiles hands over the rows of a part's files that are in the range: a reader filters by itself.

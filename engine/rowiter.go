@@ -14,12 +14,14 @@ import (
 // everything in files, so where both have a key the file's row is left out. Rows go over in runs: as long as one source
 // holds the first keys, its rows are copied column by column; a whole batch of a file is not even copied.
 type RowIter struct {
-	state     *readState
-	sources   []rowSource // in the order of their keys; exhausted ones leave
-	reverse   bool
-	out       *row.Columns
-	lent      row.Columns // a source's own batch, handed out
-	project   []int
+	state   *readState
+	sources []rowSource // in the order of their keys; exhausted ones leave
+	reverse bool
+	out     *row.Columns
+	lent    row.Columns // a source's own batch, handed out
+	project []int
+	// hidden are columns behind those of project: SeqColumn, NumberColumn.
+	hidden    []int
 	batchRows int
 	fileRows  int   // how many rows to read of a file at a time
 	left      int64 // rows to return yet; negative: no limit

@@ -126,7 +126,7 @@ func (s *Snapshot) Scan(o ScanOptions) (*RowIter, error) {
 		return it, nil
 	}
 	it.addMemory(s, r)
-	it.addFiles(r)
+	it.addFiles(r, false)
 	return it, nil
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -17,6 +18,8 @@ type memSource struct {
 	it   *memtable.MergeIter
 	r    keyRange
 	recs [][]byte // of one emit; the memtables that hold them are pinned
+	// seqs and numbers are of recs, where they are asked for. A sequence number of 0 is none yet.
+	seqs, numbers []uint64
 }
 
 func (it *RowIter) addMemory(s *Snapshot, r keyRange) {
@@ -59,12 +62,15 @@ func (m *memSource) close()           {}
 // emit transposes whole runs: the rows of a run lie anywhere in memory, and fetching them column by column would miss
 // the processor's caches once a column.
 func (m *memSource) emit(out *row.Columns, limit []byte, n int) int {
-	m.recs = m.recs[:0]
+	m.recs, m.seqs, m.numbers = m.recs[:0], m.seqs[:0], m.numbers[:0]
 	size := 0
 	for k := m.key(); len(m.recs) < n && size < batchBytes && k != nil && (limit == nil || m.scan.compare(k, limit) < 0); k = m.key() {
 		if m.it.Op() != base.OpDelete {
 			m.recs = append(m.recs, m.it.Value())
 			size += len(m.it.Value())
+			if m.scan.hidden != nil {
+				m.addHidden()
+			}
 		}
 		if m.scan.reverse {
 			m.it.Prev()
@@ -72,8 +78,45 @@ func (m *memSource) emit(out *row.Columns, limit []byte, n int) int {
 			m.it.Next()
 		}
 	}
+	for i, c := range m.scan.hidden {
+		vals := m.numbers
+		if c == SeqColumn(m.scan.state.table.schema) {
+			vals = m.seqs
+		}
+		appendHidden(out, len(m.scan.project)+i, vals)
+	}
 	m.scan.state.table.layout.AppendColumns(out, m.scan.project, m.recs)
 	return len(m.recs)
+}
+
+// A transaction's own rows get their sequence numbers when it commits; until then each of its memtables counts from 1.
+const (
+	privateNumber = 1 << 39
+	privateRows   = 31 // bits
+)
+
+// addHidden notes the current row's sequence number, and its number among the rows in memory.
+func (m *memSource) addHidden() {
+	seq, source := m.it.Seq(), m.it.Source()
+	if source < m.scan.state.private {
+		m.seqs, m.numbers = append(m.seqs, 0), append(m.numbers, privateNumber|uint64(source)<<privateRows|seq)
+		return
+	}
+	m.seqs, m.numbers = append(m.seqs, seq), append(m.numbers, seq)
+}
+
+// appendHidden appends values, of which 0 is NULL, to one column of a batch; the caller appends to the others, and counts.
+func appendHidden(out *row.Columns, column int, vals []uint64) {
+	col := &out.Cols[column]
+	for i, v := range vals {
+		if v == 0 && col.Nulls == nil {
+			col.Nulls = make([]bool, out.N+i, out.N+len(vals))
+		}
+		if col.Nulls != nil {
+			col.Nulls = append(col.Nulls, v == 0)
+		}
+		col.Fixed = binary.LittleEndian.AppendUint64(col.Fixed, v)
+	}
 }
 
 // runSource yields the live rows of a run of files, one file after the other.
@@ -91,8 +134,8 @@ type runSource struct {
 	probe   []byte
 }
 
-// addFiles adds the files that meet a range, behind the memory.
-func (it *RowIter) addFiles(r keyRange) {
+// addFiles adds the files that meet a range, behind the memory. among says that there will be other sources.
+func (it *RowIter) addFiles(r keyRange, among bool) {
 	var runs []*runSource
 	for _, run := range it.state.index.runs {
 		files := meeting(it.state.files, run, r)
@@ -108,7 +151,7 @@ func (it *RowIter) addFiles(r keyRange) {
 		runs = append(runs, src)
 	}
 	for _, src := range runs {
-		if len(runs)+len(it.sources) > 1 {
+		if among || len(runs)+len(it.sources) > 1 {
 			src.needKeys()
 		}
 	}

@@ -20,6 +20,9 @@ type Snapshot struct {
 	mu      sync.Mutex
 	closed  bool
 	deletes []deletedRows // by file, filled at first use; nil before the first one
+
+	cut    sync.Once
+	pieces []keyRange // of the overlay
 }
 
 type deletedRows struct {

@@ -165,6 +165,7 @@ type memEntry struct {
 	flushedRows atomic.Int64
 
 	resolutions resolutionCache
+	counted     liveCount
 }
 
 // free returns how many bytes of rows it still takes.
@@ -183,7 +184,9 @@ type readState struct {
 	// bounds has, for each memtable, the newest sequence number that is seen of it, where that is not one number for all:
 	// in what a transaction sees.
 	bounds []base.Seq
-	part   bool // made by only: its files are held, not its manifest
+	// private is how many memtables, the first ones, are a transaction's own: their rows have no sequence numbers yet.
+	private int
+	part    bool // made by only: its files are held, not its manifest
 	// droppedSeq bounds the sequence numbers of the deletions that compactions of this process have dropped: of later
 	// ones there is a trace in the files or in memory.
 	droppedSeq base.Seq

@@ -234,7 +234,7 @@ func (t *txnTable) snapshot() (*Snapshot, error) {
 		bounds = append(bounds, t.base.seq)
 	}
 	state := t.c.newState(below, below.manifest, t.table, append(mems, below.mems...))
-	state.bounds = bounds
+	state.bounds, state.private = bounds, len(t.mems)
 	return &Snapshot{state: state, seq: t.base.seq, visible: append(visible, t.base.visible...)}, nil
 }
 

@@ -628,7 +628,8 @@ typedef struct MeruSnapshotInfo {
 	uint64_t file_count;
 	uint64_t live_rows; /* live rows of the files, and in memory: exact where memory_rows is 0, else never too few */
 	uint64_t
-		memory_rows; /* row versions and deletions only in memory: 0 is exact, else no fewer than the overlay has */
+		memory_rows;   /* row versions and deletions only in memory: 0 is exact, else no fewer than the overlay has */
+	uint8_t looked_up; /* not 0: a part without files whose overlay yields the rows of files too */
 } MeruSnapshotInfo;
 
 typedef struct MeruFileInfo {
@@ -656,6 +657,36 @@ MERU_API void meru_snapshot_release(MeruSnapshot *snapshot);
 MERU_API int meru_snapshot_info(const MeruSnapshot *snapshot, MeruSnapshotInfo *info, char **err);
 MERU_API int meru_snapshot_schema(const MeruSnapshot *snapshot, MeruTableSchema **schema, char **err);
 MERU_API int meru_snapshot_file(const MeruSnapshot *snapshot, uintptr_t index, MeruFileInfo *info, char **err);
+/* What is known of a file without looking anything up. */
+typedef struct MeruDataFile {
+	const char *path; /* absolute; belongs to the snapshot */
+	uint64_t size;    /* bytes */
+	uint64_t rows;    /* in the file, deleted ones included */
+	uint64_t deleted; /* by its deletion vector: rows in memory may hide more of them, see meru_snapshot_file() */
+	int32_t level;
+	uint64_t place;   /* its number in the whole snapshot, where this one is a part */
+	uint64_t seq_min; /* the sequence numbers of its rows; where both are equal, column _merutable_seq may hold 0 */
+	uint64_t seq_max;
+	MeruBytesView key_min; /* the first key, encoded: keys compare as their bytes do. Belongs to the snapshot */
+} MeruDataFile;
+MERU_API int meru_snapshot_data_file(const MeruSnapshot *snapshot, uintptr_t index, MeruDataFile *file, char **err);
+/* The number of rows, exactly. With rows in memory, what came since the last count is looked up in the files, as a scan
+ * would. Of a part: that of the whole snapshot. */
+MERU_API int meru_snapshot_count(const MeruSnapshot *snapshot, uint64_t *rows, char **err);
+/* What metadata says of a column. */
+typedef struct MeruColumnStats {
+	uint8_t has_bounds; /* not 0: all values that are not NULL lie between min and max, both inclusive */
+	uint8_t has_null;   /* 0: there are no NULLs */
+	/* Integers, DATE, TIME, the TIMESTAMP family, DECIMAL of up to 18 digits, BOOLEAN: as int64 (unsigned: uint64);
+	 * FLOAT and DOUBLE: their bits. Other types have no bounds. */
+	uint64_t min;
+	uint64_t max;
+	uint64_t distinct; /* about how many distinct values there are, from above; 0: not known */
+} MeruColumnStats;
+/* For query planners: true of every row, or not there. With exact (not 0) the bounds are values of rows, or not there;
+ * for the first key column they are looked up then. Of a part: those of the whole snapshot. */
+MERU_API int meru_snapshot_column_stats(const MeruSnapshot *snapshot, uintptr_t column, uint8_t exact,
+										MeruColumnStats *stats, char **err);
 /* The positions (row numbers in the file, ascending) that are not visible in this snapshot: its deletion vector, and
  * the rows that rows in memory supersede. *positions belongs to the snapshot. */
 MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions,
@@ -665,6 +696,13 @@ MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index
  * at a time. */
 MERU_API int meru_snapshot_overlay(const MeruSnapshot *snapshot, const uint32_t *columns, uintptr_t column_count,
 								   struct ArrowArrayStream *out, char **err);
+/* The overlay in pieces, for several threads: ranges of keys of about as many rows each. *count is 0 where there are no
+ * rows in memory. All pieces together have each row of the overlay once, in order. Pieces are numbered from 0. Behind
+ * the columns asked for may stand two more, both Int64: that of the table's number of columns is the row's sequence
+ * number, NULL for a row that is not committed yet; the one after it is a number that no other row in memory has. */
+MERU_API int meru_snapshot_overlay_pieces(const MeruSnapshot *snapshot, uintptr_t *count, char **err);
+MERU_API int meru_snapshot_overlay_piece(const MeruSnapshot *snapshot, uintptr_t piece, const uint32_t *columns,
+										 uintptr_t column_count, struct ArrowArrayStream *out, char **err);
 /* A range of keys: a zeroed struct is the whole table, upwards. */
 typedef struct MeruScanRange {
 	const MeruValue *lower; /* a prefix of the key's columns */
@@ -699,6 +737,18 @@ MERU_API int meru_snapshot_part(const MeruSnapshot *snapshot, struct ArrowArray 
 								const struct ArrowSchema *lower_schema, uint8_t lower_exclusive,
 								struct ArrowArray *upper, const struct ArrowSchema *upper_schema,
 								uint8_t upper_exclusive, MeruSnapshot **part, char **err);
+/* The same for the rows whose keys begin with one of some prefixes: a struct array of at most 65,536 rows with the
+ * first key columns in key order (taken, as above). Whole keys are looked up where that is less work than a scan. */
+MERU_API int meru_snapshot_part_of_keys(const MeruSnapshot *snapshot, struct ArrowArray *prefixes,
+										const struct ArrowSchema *schema, MeruSnapshot **part, char **err);
+/* Makes a part one that has its files, however few rows of them are meant. To be called before anything else is asked
+ * of it. */
+MERU_API int meru_part_leave_files(MeruSnapshot *part, char **err);
+/* Whether the keys of file index meet a range; the ends as in meru_snapshot_part(). */
+MERU_API int meru_snapshot_file_meets(const MeruSnapshot *snapshot, uintptr_t index, struct ArrowArray *lower,
+									  const struct ArrowSchema *lower_schema, uint8_t lower_exclusive,
+									  struct ArrowArray *upper, const struct ArrowSchema *upper_schema,
+									  uint8_t upper_exclusive, int *meets, char **err);
 
 /* Rows of a key range in key order, downwards with reverse, as a stream of struct arrays of at most 65,536 rows. range
  * may be NULL. */

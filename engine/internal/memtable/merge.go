@@ -131,6 +131,9 @@ func (m *MergeIter) Key() []byte { return m.iters[m.heap[0]].Key() }
 // Seq returns the sequence number.
 func (m *MergeIter) Seq() base.Seq { return m.iters[m.heap[0]].Seq() }
 
+// Source returns the place of the memtable that the entry is of.
+func (m *MergeIter) Source() int { return m.heap[0] }
+
 // Op returns what the version does: base.OpPut or base.OpDelete.
 func (m *MergeIter) Op() base.Op { return m.iters[m.heap[0]].Op() }
 

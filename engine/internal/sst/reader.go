@@ -43,6 +43,8 @@ type Reader struct {
 	// keyPlaces are 0, 1, …: where key columns that were read alone are.
 	keyPlaces  []int
 	rowReaders sync.Pool
+	boundsMu   sync.Mutex
+	bounds     map[int]Bounds // by column, those that were asked for
 }
 
 // openFile is what the readers of one file share, whatever their schemas.
