@@ -226,7 +226,7 @@ func (t *txnTable) snapshot() (*Snapshot, error) {
 	}
 	if t.base == nil {
 		state := t.c.newState(nil, nil, t.table, mems)
-		state.bounds = bounds
+		state.bounds, state.private = bounds, len(t.mems)
 		return &Snapshot{state: state, visible: visible}, nil
 	}
 	below := t.base.state

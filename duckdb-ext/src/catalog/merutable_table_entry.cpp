@@ -17,6 +17,7 @@
 #include "duckdb/storage/table_storage_info.hpp"
 #include "scan/key_columns.hpp"
 #include "scan/merutable_scan.hpp"
+#include "scan/row_columns.hpp"
 
 namespace duckdb {
 
@@ -106,6 +107,7 @@ virtual_column_map_t MerutableTableEntry::GetVirtualColumns() const {
 		make_pair(MultiFileReader::COLUMN_IDENTIFIER_FILENAME, TableColumn("filename", LogicalType::VARCHAR)));
 	result.insert(make_pair(MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER,
 							TableColumn("file_row_number", LogicalType::BIGINT)));
+	RowColumns::AddTo(result);
 	KeyColumns::AddTo(table, result);
 	return result;
 }

@@ -3,6 +3,7 @@
 #include "duckdb/planner/expression/bound_cast_expression.hpp"
 #include "duckdb/planner/expression/bound_reference_expression.hpp"
 #include "duckdb/planner/filter/conjunction_filter.hpp"
+#include "scan/row_columns.hpp"
 
 namespace duckdb {
 
@@ -98,6 +99,9 @@ ColumnConversion::ColumnConversion(BaseFileReader &reader, const vector<MultiFil
 	for (auto &entry : filters->filters) {
 		auto place = filter_places[entry.first];
 		auto id = columns[place].GetPrimaryIndex();
+		if (RowColumns::IsRowColumn(id)) {
+			continue; // one of a join, which applies it itself
+		}
 		auto is_direct = IsVirtualColumn(id) || SameType(reader, global_columns[id]);
 		AddFilter(is_direct ? direct.filters : converted, place, entry.second->Copy());
 	}

@@ -2,8 +2,11 @@
 
 #include "duckdb/planner/filter/conjunction_filter.hpp"
 #include "duckdb/planner/filter/constant_filter.hpp"
+#include "duckdb/planner/filter/dynamic_filter.hpp"
 #include "duckdb/planner/filter/in_filter.hpp"
 #include "duckdb/planner/filter/optional_filter.hpp"
+
+#include <algorithm>
 
 namespace duckdb {
 
@@ -23,15 +26,40 @@ struct ColumnBound {
 struct ColumnRange {
 	ColumnBound lower;
 	ColumnBound upper;
+	//! Whether only these can, which lie in the range: ascending, each once.
+	bool is_values = false;
+	vector<Value> values;
 
-	bool IsPoint() const {
-		return !lower.IsOpen() && !upper.IsOpen() && !lower.exclusive && !upper.exclusive && lower.value == upper.value;
-	}
+	static ColumnRange Of(vector<Value> values);
+	bool Holds(const Value &value) const;
 	void RaiseLower(const ColumnBound &bound);
 	void CutUpper(const ColumnBound &bound);
 	void Intersect(const ColumnRange &other);
 	void Unite(const ColumnRange &other);
 };
+
+ColumnRange ColumnRange::Of(vector<Value> values) {
+	ColumnRange result;
+	std::sort(values.begin(), values.end());
+	values.erase(std::unique(values.begin(), values.end()), values.end());
+	result.is_values = true;
+	if (!values.empty()) {
+		result.lower.value = values.front();
+		result.upper.value = values.back();
+	}
+	result.values = std::move(values);
+	return result;
+}
+
+bool ColumnRange::Holds(const Value &value) const {
+	if (!lower.IsOpen() && (value < lower.value || (value == lower.value && lower.exclusive))) {
+		return false;
+	}
+	if (!upper.IsOpen() && (value > upper.value || (value == upper.value && upper.exclusive))) {
+		return false;
+	}
+	return !is_values || std::binary_search(values.begin(), values.end(), value);
+}
 
 void ColumnRange::RaiseLower(const ColumnBound &bound) {
 	if (bound.IsOpen()) {
@@ -52,11 +80,38 @@ void ColumnRange::CutUpper(const ColumnBound &bound) {
 }
 
 void ColumnRange::Intersect(const ColumnRange &other) {
-	RaiseLower(other.lower);
-	CutUpper(other.upper);
+	if (!is_values && !other.is_values) {
+		RaiseLower(other.lower);
+		CutUpper(other.upper);
+		return;
+	}
+	auto &fewer = is_values ? *this : other;
+	auto &check = is_values ? other : *this;
+	vector<Value> kept;
+	for (auto &value : fewer.values) {
+		if (check.Holds(value)) {
+			kept.push_back(value);
+		}
+	}
+	*this = Of(std::move(kept));
 }
 
 void ColumnRange::Unite(const ColumnRange &other) {
+	if (is_values && other.is_values) {
+		auto all = std::move(values);
+		all.insert(all.end(), other.values.begin(), other.values.end());
+		*this = Of(std::move(all));
+		return;
+	}
+	if (other.is_values && other.values.empty()) {
+		return;
+	}
+	if (is_values && values.empty()) {
+		*this = other;
+		return;
+	}
+	is_values = false;
+	values.clear();
 	if (other.lower.IsOpen() || lower.IsOpen()) {
 		lower = ColumnBound();
 	} else if (other.lower.value < lower.value || (other.lower.value == lower.value && lower.exclusive)) {
@@ -78,9 +133,7 @@ ColumnRange RangeOfComparison(const ConstantFilter &filter, const LogicalType &t
 	}
 	switch (filter.comparison_type) {
 	case ExpressionType::COMPARE_EQUAL:
-		result.lower.value = filter.constant;
-		result.upper.value = filter.constant;
-		break;
+		return ColumnRange::Of({filter.constant});
 	case ExpressionType::COMPARE_GREATERTHAN:
 	case ExpressionType::COMPARE_GREATERTHANOREQUALTO:
 		result.lower.value = filter.constant;
@@ -97,18 +150,30 @@ ColumnRange RangeOfComparison(const ConstantFilter &filter, const LogicalType &t
 	return result;
 }
 
-//! The smallest range around those of all elements.
-template <class T, class RANGE_OF>
-ColumnRange RangeAround(const vector<T> &elements, RANGE_OF range_of) {
-	ColumnRange result;
-	for (idx_t i = 0; i < elements.size(); i++) {
-		if (i == 0) {
-			result = range_of(elements[i]);
-		} else {
-			result.Unite(range_of(elements[i]));
+ColumnRange RangeOfValues(const vector<Value> &values, const LogicalType &type) {
+	vector<Value> usable;
+	for (auto &value : values) {
+		if (value.IsNull()) {
+			continue; // equal to nothing
 		}
+		if (value.type() != type) {
+			return ColumnRange();
+		}
+		usable.push_back(value);
 	}
-	return result;
+	return ColumnRange::Of(std::move(usable));
+}
+
+//! A top-N's filter, which has the value of its heap's last row, once the heap is full.
+ColumnRange RangeOfDynamic(const DynamicFilter &filter, const LogicalType &type) {
+	if (!filter.filter_data) {
+		return ColumnRange();
+	}
+	lock_guard<mutex> guard(filter.filter_data->lock);
+	if (!filter.filter_data->initialized || !filter.filter_data->filter) {
+		return ColumnRange();
+	}
+	return RangeOfComparison(*filter.filter_data->filter, type);
 }
 
 //! The whole range for filters that say nothing of it.
@@ -117,13 +182,18 @@ ColumnRange RangeOf(const TableFilter &filter, const LogicalType &type) {
 	switch (filter.filter_type) {
 	case TableFilterType::CONSTANT_COMPARISON:
 		return RangeOfComparison(filter.Cast<ConstantFilter>(), type);
+	case TableFilterType::IS_NULL:
+		return ColumnRange::Of({}); // no part of a key is NULL
 	case TableFilterType::IN_FILTER:
-		return RangeAround(filter.Cast<InFilter>().values, [&](const Value &value) {
-			return RangeOfComparison(ConstantFilter(ExpressionType::COMPARE_EQUAL, value), type);
-		});
+		return RangeOfValues(filter.Cast<InFilter>().values, type);
+	case TableFilterType::DYNAMIC_FILTER:
+		return RangeOfDynamic(filter.Cast<DynamicFilter>(), type);
 	case TableFilterType::CONJUNCTION_OR:
-		return RangeAround(filter.Cast<ConjunctionOrFilter>().child_filters,
-						   [&](const unique_ptr<TableFilter> &child) { return RangeOf(*child, type); });
+		result = ColumnRange::Of({});
+		for (auto &child : filter.Cast<ConjunctionOrFilter>().child_filters) {
+			result.Unite(RangeOf(*child, type));
+		}
+		return result;
 	case TableFilterType::CONJUNCTION_AND:
 		for (auto &child : filter.Cast<ConjunctionAndFilter>().child_filters) {
 			result.Intersect(RangeOf(*child, type));
@@ -147,15 +217,37 @@ bool OrderedAsKey(const LogicalType &type) {
 
 } // namespace
 
-KeyBounds KeyBounds::FromFilters(const MeruTable &table, const TableFilterSet &filters) {
+KeyBounds KeyBounds::FromFilters(const MeruTable &table, const filter_of_t &filter_of) {
+	vector<ColumnRange> ranges;
 	KeyBounds result;
 	for (auto column : table.key) {
 		auto &type = table.columns[column].type;
-		auto entry = filters.filters.find(column);
-		if (entry == filters.filters.end() || !OrderedAsKey(type)) {
+		auto filter = filter_of(column);
+		ranges.push_back(filter && OrderedAsKey(type) ? RangeOf(*filter, type) : ColumnRange());
+		if (ranges.back().is_values && ranges.back().values.empty()) {
+			result.is_prefixes = true; // nothing passes
+			return result;
+		}
+	}
+	// The next column is in order only among rows that agree in those before it.
+	result.prefixes.emplace_back();
+	for (auto &range : ranges) {
+		if (range.is_values && result.prefixes.size() * range.values.size() <= MAX_PREFIXES) {
+			vector<vector<Value>> longer;
+			for (auto &prefix : result.prefixes) {
+				for (auto &value : range.values) {
+					longer.push_back(prefix);
+					longer.back().push_back(value);
+				}
+			}
+			result.prefixes = std::move(longer);
+			continue;
+		}
+		if (result.prefixes.size() > 1) {
 			break;
 		}
-		auto range = RangeOf(*entry->second, type);
+		result.lower = result.prefixes[0];
+		result.upper = result.prefixes[0];
 		if (!range.lower.IsOpen()) {
 			result.lower.push_back(range.lower.value);
 			result.lower_exclusive = range.lower.exclusive;
@@ -164,11 +256,42 @@ KeyBounds KeyBounds::FromFilters(const MeruTable &table, const TableFilterSet &f
 			result.upper.push_back(range.upper.value);
 			result.upper_exclusive = range.upper.exclusive;
 		}
-		if (!range.IsPoint()) {
-			break; // the next column is in order only among rows that agree in this one
-		}
+		result.prefixes.clear();
+		return result;
 	}
+	if (result.prefixes.size() == 1) {
+		result.lower = result.prefixes[0];
+		result.upper = result.prefixes[0];
+		result.prefixes.clear();
+		return result;
+	}
+	result.is_prefixes = true;
 	return result;
+}
+
+bool KeyBounds::IsDynamic(const TableFilter &filter) {
+	switch (filter.filter_type) {
+	case TableFilterType::DYNAMIC_FILTER:
+		return true;
+	case TableFilterType::OPTIONAL_FILTER: {
+		auto &child = filter.Cast<OptionalFilter>().child_filter;
+		return child && IsDynamic(*child);
+	}
+	case TableFilterType::CONJUNCTION_AND:
+		for (auto &child : filter.Cast<ConjunctionAndFilter>().child_filters) {
+			if (IsDynamic(*child)) {
+				return true;
+			}
+		}
+		return false;
+	default:
+		return false;
+	}
+}
+
+bool KeyBounds::operator==(const KeyBounds &other) const {
+	return lower == other.lower && upper == other.upper && lower_exclusive == other.lower_exclusive &&
+		   upper_exclusive == other.upper_exclusive && is_prefixes == other.is_prefixes && prefixes == other.prefixes;
 }
 
 } // namespace duckdb

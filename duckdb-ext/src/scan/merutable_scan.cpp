@@ -4,14 +4,17 @@
 #include "duckdb/catalog/catalog_entry/table_catalog_entry.hpp"
 #include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
-#include "duckdb/common/multi_file/multi_file_reader.hpp"
+#include "duckdb/common/multi_file/multi_file_function.hpp"
 #include "duckdb/common/serializer/deserializer.hpp"
 #include "duckdb/common/serializer/serializer.hpp"
 #include "duckdb/function/partition_stats.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "duckdb/main/extension_helper.hpp"
 #include "duckdb/parser/tableref/table_function_ref.hpp"
+#include "duckdb/storage/table/row_group_reorderer.hpp"
 #include "scan/key_columns.hpp"
+#include "scan/row_columns.hpp"
+#include "scan/scan_statistics.hpp"
 #include "common/statement_snapshots.hpp"
 #include "scan/snapshot_reader.hpp"
 
@@ -86,9 +89,15 @@ virtual_column_map_t ScanVirtualColumns(ClientContext &context, optional_ptr<Fun
 	MultiFileReader::GetVirtualColumns(context, bind_data.reader_bind, result);
 	result.insert(make_pair(MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER,
 							TableColumn("file_row_number", LogicalType::BIGINT)));
+	RowColumns::AddTo(result);
 	KeyColumns::AddTo(FileList(bind_data).Lease().Get()->Table(), result);
 	bind_data.virtual_columns = result;
 	return result;
+}
+
+//! Those on columns that are made after the file was read are applied above the scan.
+bool ScanSupportsFilter(const FunctionData &, idx_t column) {
+	return !RowColumns::IsRowColumn(column);
 }
 
 BindInfo ScanBindInfo(const optional_ptr<FunctionData> bind_data_p) {
@@ -96,17 +105,35 @@ BindInfo ScanBindInfo(const optional_ptr<FunctionData> bind_data_p) {
 	return table ? BindInfo(*table) : BindInfo(ScanType::EXTERNAL);
 }
 
-//! Where no rows are in memory, their number is known, so that COUNT(*) need not read anything.
 vector<PartitionStatistics> ScanPartitionStats(ClientContext &, GetPartitionStatsInput &input) {
-	auto &files = FileList(input.bind_data->Cast<MultiFileBindData>());
-	if (files.MemoryRows() > 0 || files.IsNarrowed()) {
-		return {};
+	return ScanStatistics::Partitions(FileList(input.bind_data->Cast<MultiFileBindData>()));
+}
+
+unique_ptr<BaseStatistics> ScanColumnStatistics(ClientContext &, const FunctionData *bind_data, column_t column) {
+	if (IsVirtualColumn(column)) {
+		return nullptr;
 	}
-	PartitionStatistics statistics;
-	statistics.row_start = 0;
-	statistics.count = files.LiveRows();
-	statistics.count_type = CountType::COUNT_EXACT;
-	return {statistics};
+	return ScanStatistics::OfColumn(FileList(bind_data->Cast<MultiFileBindData>()), column);
+}
+
+//! Adds what the thread that ends its scan counted. Row groups are the Parquet extension's, and so are their counters.
+void CountRowGroups(TableFunctionDynamicToStringInput &input, ScanCounters &counters) {
+	auto &info = input.table_function.function_info->Cast<ScanFunctionInfo>();
+	if (!info.parquet_metrics) {
+		return;
+	}
+	auto &lstate = input.local_state->Cast<MultiFileLocalState>();
+	profiler_settings_t wanted{MetricType::OPERATOR_ROW_GROUPS_SCANNED, MetricType::OPERATOR_TOTAL_ROW_GROUPS_TO_SCAN};
+	profiler_metrics_t metrics;
+	info.parquet_metrics(lstate.executor.GetContext(), input.bind_data.get(), *input.global_state, *input.local_state,
+						 wanted, metrics);
+	auto value = [&](MetricType type) -> idx_t {
+		auto entry = metrics.find(type);
+		return entry == metrics.end() ? 0 : entry->second.GetValue<uint64_t>();
+	};
+	// The first is the thread's own, the second that of all.
+	counters.row_groups_read += value(MetricType::OPERATOR_ROW_GROUPS_SCANNED);
+	counters.row_groups = value(MetricType::OPERATOR_TOTAL_ROW_GROUPS_TO_SCAN);
 }
 
 InsertionOrderPreservingMap<string> ScanToString(TableFunctionToStringInput &input) {
@@ -117,13 +144,42 @@ InsertionOrderPreservingMap<string> ScanToString(TableFunctionToStringInput &inp
 	}
 	auto in_memory = files.MemoryRows();
 	result["Version"] = std::to_string(files.Version());
-	auto file_count = files.GetTotalFileCount() - (in_memory > 0 ? 1 : 0);
-	result["Files"] = std::to_string(file_count);
+	result["Files"] = std::to_string(files.FileCount());
 	if (files.IsNarrowed()) {
 		result["Files"] += " of " + std::to_string(files.WholeFileCount());
 	}
-	result["Changes In Memory"] = std::to_string(in_memory);
+	result[files.IsLookedUp() ? "Rows To Look Up" : "Changes In Memory"] = std::to_string(in_memory);
 	return result;
+}
+
+//! What the scan did, once it did.
+InsertionOrderPreservingMap<string> ScanDynamicToString(TableFunctionDynamicToStringInput &input) {
+	auto &gstate = input.global_state->Cast<MultiFileGlobalState>();
+	auto &files = gstate.file_list.Cast<SnapshotFileList>();
+	auto &counters = *files.Counters();
+	if (input.local_state) {
+		CountRowGroups(input, counters);
+	}
+	InsertionOrderPreservingMap<string> result;
+	auto read = counters.files_read.load();
+	result["Files Read"] = std::to_string(read) + " of " + std::to_string(files.WholeFileCount());
+	result["Files Skipped"] = std::to_string(files.WholeFileCount() - MinValue(read, files.WholeFileCount()));
+	result["Bytes of Files"] = std::to_string(counters.bytes.load());
+	auto row_groups = counters.row_groups_read.load();
+	result["Row Groups Read"] = std::to_string(row_groups);
+	result["Row Groups Skipped"] = std::to_string(MaxValue(counters.row_groups.load(), row_groups) - row_groups);
+	result[files.IsLookedUp() ? "Rows Looked Up" : "Rows From Memory"] = std::to_string(counters.memory_rows.load());
+	return result;
+}
+
+//! For ORDER BY with LIMIT: the files that come first in that order are read first, so that top-N leaves the others
+//! out.
+void ScanSetOrder(unique_ptr<RowGroupOrderOptions> order, optional_ptr<FunctionData> bind_data) {
+	auto &files = FileList(bind_data->Cast<MultiFileBindData>());
+	auto first_of_key = files.Lease().Get()->Table().key[0];
+	if (order->order_type == OrderType::DESCENDING && order->column_idx.GetPrimaryIndex() == first_of_key) {
+		files.ReadBackwards();
+	}
 }
 
 //! Plans with merutable scans are not stored. But DuckDB takes two parts of a query for the same, and runs one of them,
@@ -144,6 +200,7 @@ TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
 	auto result = parquet_scan;
 	auto info = make_shared_ptr<ScanFunctionInfo>();
 	info->parquet_bind = parquet_scan.bind;
+	info->parquet_metrics = parquet_scan.get_metrics;
 	result.name = MerutableScan::NAME;
 	result.named_parameters.clear();
 	StatementSnapshots::AddTableParameter(result.named_parameters);
@@ -158,11 +215,13 @@ TableFunction MakeScanFunction(const TableFunction &parquet_scan) {
 	result.get_bind_info = ScanBindInfo;
 	result.get_partition_stats = ScanPartitionStats;
 	result.to_string = ScanToString;
-	result.statistics = nullptr;
+	result.supports_pushdown_type = ScanSupportsFilter;
+	result.statistics = ScanColumnStatistics;
 	result.statistics_extended = nullptr;
 	result.serialize = ScanSerialize;
 	result.deserialize = ScanDeserialize;
-	result.set_scan_order = nullptr;
+	result.set_scan_order = ScanSetOrder;
+	result.dynamic_to_string = ScanDynamicToString;
 	// A second look at rows by file and position would need positions that rows in memory do not keep.
 	result.late_materialization = false;
 	result.get_row_id_columns = nullptr;

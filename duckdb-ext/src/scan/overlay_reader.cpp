@@ -5,6 +5,7 @@
 #include "duckdb/execution/expression_executor.hpp"
 #include "duckdb/planner/table_filter_state.hpp"
 #include "duckdb/storage/table/column_segment.hpp"
+#include "scan/row_columns.hpp"
 
 namespace duckdb {
 
@@ -22,9 +23,10 @@ struct OverlayScanState {
 		}
 	}
 
+	//! The piece that is read, and its batch at hand.
+	idx_t piece = 0;
+	unique_ptr<ArrowBatchStream> stream;
 	unique_ptr<ArrowBatch> batch;
-	//! The number of the batch's next row among all rows in memory.
-	idx_t row_number = 0;
 	//! The columns as the engine gives them.
 	DataChunk raw;
 	vector<pair<idx_t, unique_ptr<TableFilterState>>> filters;
@@ -40,6 +42,10 @@ OverlayReader::OverlayReader(OpenFileInfo file, shared_ptr<MeruSnapshotRef> snap
 		auto definition = ColumnConversion::Define(column, StoredForm::ArrowType(column.type));
 		columns.push_back(std::move(definition));
 	}
+	// Behind them the engine's sequence number, which is column table_columns there too.
+	MultiFileColumnDefinition seq(RowColumns::SEQ_NAME, LogicalType::BIGINT);
+	seq.identifier = Value::INTEGER(RowColumns::SEQ_FIELD_ID);
+	columns.push_back(std::move(seq));
 }
 
 OverlayReader::~OverlayReader() {
@@ -50,28 +56,51 @@ string OverlayReader::GetReaderType() const {
 }
 
 void OverlayReader::AddVirtualColumn(column_t virtual_column_id) {
-	// The column itself was added to columns by the caller: any beyond the table's is a row number.
+	// The column itself was added to columns by the caller: any beyond the engine's is a row number.
 	if (virtual_column_id != MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER) {
 		throw NotImplementedException("Rows in memory have no virtual column %llu", virtual_column_id);
 	}
 }
 
+void OverlayReader::Read(shared_ptr<MeruSnapshotRef> part, shared_ptr<ScanCounters> counters_p) {
+	snapshot = std::move(part);
+	counters = std::move(counters_p);
+}
+
 void OverlayReader::PrepareReader(ClientContext &context, GlobalTableFunctionState &) {
-	vector<uint32_t> wanted;
 	for (idx_t i = 0; i < column_ids.size(); i++) {
 		idx_t id = column_ids[MultiFileLocalIndex(i)];
 		if (id < table_columns) {
 			wanted.push_back(NumericCast<uint32_t>(id));
+		} else if (id == table_columns) {
+			with_seq = true;
+		} else {
+			with_number = true;
 		}
 	}
 	if (wanted.empty()) {
 		// Only counted: some column must tell how many rows there are.
 		wanted.push_back(NumericCast<uint32_t>(snapshot->Table().key[0]));
 	}
+	// The engine has these behind the table's columns.
+	if (with_seq) {
+		wanted.push_back(NumericCast<uint32_t>(table_columns));
+	}
+	if (with_number) {
+		wanted.push_back(NumericCast<uint32_t>(table_columns + 1));
+	}
+	MeruCall([&](char **err) { return meru_snapshot_overlay_pieces(snapshot->Get(), &piece_count, err); });
+	if (piece_count > 0) {
+		ArrowBatchStream stream;
+		OpenPiece(0, stream);
+		arrow_columns = stream.Columns(context);
+	}
+}
+
+void OverlayReader::OpenPiece(idx_t piece, ArrowBatchStream &stream) {
 	MeruCall([&](char **err) {
-		return meru_snapshot_overlay(snapshot->Get(), wanted.data(), wanted.size(), &stream.Out(), err);
+		return meru_snapshot_overlay_piece(snapshot->Get(), piece, wanted.data(), wanted.size(), &stream.Out(), err);
 	});
-	arrow_columns = stream.Columns(context);
 }
 
 OverlayScanState &OverlayReader::StateOf(LocalTableFunctionState &lstate) {
@@ -85,8 +114,7 @@ OverlayScanState &OverlayReader::StateOf(LocalTableFunctionState &lstate) {
 
 bool OverlayReader::TryInitializeScan(ClientContext &context, GlobalTableFunctionState &,
 									  LocalTableFunctionState &lstate) {
-	auto batch = stream.Next();
-	if (!batch) {
+	if (next_piece >= piece_count) {
 		return false;
 	}
 	lock_guard<mutex> guard(states_lock);
@@ -95,9 +123,28 @@ bool OverlayReader::TryInitializeScan(ClientContext &context, GlobalTableFunctio
 		state = make_uniq<OverlayScanState>(context, *this);
 		state->raw.Initialize(context, arrow_columns->Types());
 	}
-	state->row_number = rows_started;
-	rows_started += NumericCast<idx_t>(batch->arrow_array.length);
-	state->batch = make_uniq<ArrowBatch>(context, *arrow_columns, std::move(batch));
+	state->piece = next_piece++;
+	return true;
+}
+
+void OverlayReader::PrepareScan(ClientContext &, GlobalTableFunctionState &, LocalTableFunctionState &lstate) {
+	auto &state = StateOf(lstate);
+	state.batch.reset();
+	state.stream = make_uniq<ArrowBatchStream>();
+	OpenPiece(state.piece, *state.stream);
+}
+
+//! Fills raw with the next rows of the piece. False at its end.
+bool OverlayReader::NextRows(ClientContext &context, OverlayScanState &state) {
+	while (!state.batch || !state.batch->Next(state.raw)) {
+		auto batch = state.stream ? state.stream->Next() : nullptr;
+		if (!batch) {
+			state.batch.reset();
+			state.stream.reset();
+			return false;
+		}
+		state.batch = make_uniq<ArrowBatch>(context, *arrow_columns, std::move(batch));
+	}
 	return true;
 }
 
@@ -106,7 +153,8 @@ void OverlayReader::FillColumns(OverlayScanState &state, DataChunk &chunk) {
 	for (idx_t i = 0; i < column_ids.size(); i++) {
 		idx_t id = column_ids[MultiFileLocalIndex(i)];
 		if (id >= table_columns) {
-			chunk.data[i].Sequence(NumericCast<int64_t>(state.row_number), 1, state.raw.size());
+			auto last = state.raw.ColumnCount() - 1;
+			chunk.data[i].Reference(state.raw.data[id == table_columns && with_number ? last - 1 : last]);
 			continue;
 		}
 		auto &raw = state.raw.data[raw_index++];
@@ -140,11 +188,11 @@ idx_t OverlayReader::ApplyFilters(OverlayScanState &state, DataChunk &chunk) {
 	return approved;
 }
 
-AsyncResult OverlayReader::Scan(ClientContext &, GlobalTableFunctionState &, LocalTableFunctionState &local_state,
-								DataChunk &chunk) {
+AsyncResult OverlayReader::Scan(ClientContext &context, GlobalTableFunctionState &,
+								LocalTableFunctionState &local_state, DataChunk &chunk) {
 	chunk.Reset();
 	auto &state = StateOf(local_state);
-	if (!state.batch->Next(state.raw)) {
+	if (!NextRows(context, state)) {
 		return SourceResultType::FINISHED;
 	}
 	auto count = state.raw.size();
@@ -154,8 +202,10 @@ AsyncResult OverlayReader::Scan(ClientContext &, GlobalTableFunctionState &, Loc
 	if (approved < count) {
 		chunk.Slice(state.sel, approved);
 	}
-	state.row_number += count;
 	rows_read += count;
+	if (counters) {
+		counters->memory_rows += count;
+	}
 	return SourceResultType::HAVE_MORE_OUTPUT;
 }
 

@@ -1,13 +1,15 @@
 #include "scan/snapshot_file_list.hpp"
 
-#include "common/arrow_rows.hpp"
 #include "duckdb/catalog/catalog_entry/table_catalog_entry.hpp"
-#include "duckdb/common/arrow/arrow_wrapper.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
 #include "duckdb/optimizer/filter_combiner.hpp"
-#include "scan/key_bounds.hpp"
 #include "duckdb/common/types/value.hpp"
 #include "duckdb/storage/statistics/node_statistics.hpp"
+#include "scan/key_columns.hpp"
+#include "scan/row_columns.hpp"
+#include "scan/snapshot_part.hpp"
+
+#include <algorithm>
 
 namespace duckdb {
 
@@ -16,8 +18,10 @@ namespace {
 // Ours carry a prefix; the others are what DuckDB's reader looks for.
 constexpr const char *OPTION_OVERLAY = "merutable_overlay";
 constexpr const char *OPTION_INDEX = "merutable_index";
+constexpr const char *OPTION_PLACE = "merutable_place";
 constexpr const char *OPTION_SIZE = "file_size";
-constexpr const char *OPTION_HAS_DELETES = "has_deletes";
+constexpr const char *OPTION_ROWS = "merutable_rows";
+constexpr const char *OPTION_SEQ = "merutable_seq";
 //! The name under which rows in memory show up: in the column filename, in plans and in errors.
 constexpr const char *OVERLAY_NAME = "/memory";
 
@@ -29,90 +33,70 @@ const Value *FindOption(const OpenFileInfo &file, const char *name) {
 	return entry == file.extended_info->options.end() ? nullptr : &entry->second;
 }
 
-//! One end of a range as an Arrow array of one row, for the engine to take. None where the end is open.
-class BoundArray {
-  public:
-	BoundArray(ClientContext &context, const MeruTable &table, const vector<Value> &values) {
-		if (values.empty()) {
-			return;
-		}
-		vector<idx_t> columns;
-		vector<LogicalType> types;
-		for (idx_t i = 0; i < values.size(); i++) {
-			columns.push_back(table.key[i]);
-			types.push_back(table.columns[table.key[i]].type);
-		}
-		DataChunk row;
-		row.Initialize(context, types, 1);
-		for (idx_t i = 0; i < values.size(); i++) {
-			row.SetValue(i, 0, values[i]);
-		}
-		row.SetCardinality(1);
-		buffer = make_uniq<ArrowRowBuffer>(context, table, std::move(columns));
-		auto keep = [&](ArrowArray &rows, const ArrowSchema &rows_schema) {
-			array.arrow_array = rows;
-			rows.release = nullptr;
-			schema = &rows_schema;
-		};
-		buffer->Append(row, keep);
-		buffer->Flush(keep);
+idx_t NumberOf(const OpenFileInfo &file, const char *option) {
+	auto number = FindOption(file, option);
+	if (!number) {
+		throw InvalidInputException("\"%s\" is no file of a merutable snapshot", file.path);
 	}
-
-	ArrowArray *Array() {
-		return buffer ? &array.arrow_array : nullptr;
-	}
-	const ArrowSchema *Schema() const {
-		return schema;
-	}
-
-  private:
-	unique_ptr<ArrowRowBuffer> buffer;
-	ArrowArrayWrapper array;
-	const ArrowSchema *schema = nullptr;
-};
-
-//! The rows of a range. Null where an end is no value of a key, being too long for one, say: a filter may have it.
-shared_ptr<MeruSnapshotRef> Part(ClientContext &context, const MeruSnapshotRef &snapshot, const KeyBounds &bounds) {
-	BoundArray lower(context, snapshot.Table(), bounds.lower);
-	BoundArray upper(context, snapshot.Table(), bounds.upper);
-	MeruSnapshot *part = nullptr;
-	char *message = nullptr;
-	auto status = meru_snapshot_part(snapshot.Get(), lower.Array(), lower.Schema(), bounds.lower_exclusive,
-									 upper.Array(), upper.Schema(), bounds.upper_exclusive, &part, &message);
-	if (status == MeruStatus_ErrInvalidArg) {
-		meru_free_string(message);
-		return nullptr;
-	}
-	if (status != MeruStatus_Ok) {
-		ThrowMeruError(status, message);
-	}
-	return make_shared_ptr<MeruSnapshotRef>(snapshot.SharedDatabase(), part);
+	return UBigIntValue::Get(*number);
 }
 
 } // namespace
 
-SnapshotFileList::SnapshotFileList(shared_ptr<MeruSnapshotLease> lease_p, shared_ptr<TableCatalogEntry> table_p,
-								   optional_ptr<const SnapshotFileList> whole)
-	: lease(std::move(lease_p)), whole_lease(whole ? whole->whole_lease : lease), table(std::move(table_p)) {
-	auto &info = lease->Get()->Info();
-	live_rows = info.live_rows;
-	memory_rows = info.memory_rows;
-	version = info.version;
-	whole_file_count = whole ? whole->whole_file_count : info.file_count;
+struct SnapshotFileList::Pruner {
+	Pruner(ClientContext &context, vector<pair<idx_t, unique_ptr<TableFilter>>> filters)
+		: context(context), filters(std::move(filters)) {
+	}
+
+	ClientContext &context;
+	//! By column of the table: copies, which share what changes.
+	vector<pair<idx_t, unique_ptr<TableFilter>>> filters;
+
+	KeyBounds Bounds(const MeruTable &of) const {
+		return KeyBounds::FromFilters(of, [&](idx_t column) -> optional_ptr<const TableFilter> {
+			for (auto &entry : filters) {
+				if (entry.first == column) {
+					return entry.second.get();
+				}
+			}
+			return nullptr;
+		});
+	}
+};
+
+SnapshotFileList::SnapshotFileList(shared_ptr<MeruSnapshotLease> lease_p, shared_ptr<TableCatalogEntry> table_p)
+	: lease(std::move(lease_p)), whole_lease(lease), table(std::move(table_p)),
+	  counters(make_shared_ptr<ScanCounters>()) {
+	ReadInfo();
+	whole_file_count = file_count;
 }
 
-const vector<OpenFileInfo> &SnapshotFileList::Expand() const {
-	lock_guard<mutex> guard(expand_lock);
-	if (expanded) {
-		return files;
+SnapshotFileList::SnapshotFileList(const SnapshotFileList &whole, shared_ptr<MeruSnapshotLease> lease_p,
+								   KeyBounds bounds_p)
+	: lease(std::move(lease_p)), whole_lease(whole.whole_lease), table(whole.table), bounds(std::move(bounds_p)),
+	  counters(make_shared_ptr<ScanCounters>()), backwards(whole.backwards), whole_file_count(whole.whole_file_count) {
+	ReadInfo();
+}
+
+void SnapshotFileList::ReadInfo() {
+	auto &info = lease->Get()->Info();
+	file_count = info.file_count;
+	live_rows = info.live_rows;
+	memory_rows = info.memory_rows;
+	looked_up = info.looked_up != 0;
+	version = info.version;
+}
+
+void SnapshotFileList::ListCandidates() const {
+	if (listed) {
+		return;
 	}
-	files.clear();
 	auto snapshot = lease->Get();
-	auto &info = snapshot->Info();
-	files.reserve(info.file_count + 1);
-	for (idx_t i = 0; i < info.file_count; i++) {
-		MeruFileInfo file;
-		MeruCall([&](char **err) { return meru_snapshot_file(snapshot->Get(), i, &file, err); });
+	vector<pair<string, OpenFileInfo>> by_key;
+	by_key.reserve(file_count);
+	for (idx_t i = 0; i < file_count; i++) {
+		MeruDataFile file;
+		MeruCall([&](char **err) { return meru_snapshot_data_file(snapshot->Get(), i, &file, err); });
 		if (file.deleted >= file.rows) {
 			// Nothing of it is visible.
 			continue;
@@ -121,18 +105,50 @@ const vector<OpenFileInfo> &SnapshotFileList::Expand() const {
 		entry.extended_info = make_shared_ptr<ExtendedOpenFileInfo>();
 		auto &options = entry.extended_info->options;
 		options[OPTION_SIZE] = Value::UBIGINT(file.size);
-		options[OPTION_HAS_DELETES] = Value::BOOLEAN(file.deleted > 0);
+		options[OPTION_ROWS] = Value::UBIGINT(file.rows);
 		options[OPTION_INDEX] = Value::UBIGINT(i);
-		files.push_back(std::move(entry));
+		options[OPTION_PLACE] = Value::UBIGINT(file.place);
+		if (file.seq_min == file.seq_max) {
+			options[OPTION_SEQ] = Value::UBIGINT(file.seq_min);
+		}
+		by_key.emplace_back(string(const_char_ptr_cast(file.key_min.data), file.key_min.len), std::move(entry));
 	}
+	std::sort(by_key.begin(), by_key.end(),
+			  [&](const pair<string, OpenFileInfo> &a, const pair<string, OpenFileInfo> &b) {
+				  return backwards ? b.first < a.first : a.first < b.first;
+			  });
+	candidates.reserve(by_key.size() + 1);
 	if (memory_rows > 0) {
+		// First: where that is enough, no file is looked at.
 		OpenFileInfo entry(snapshot->Database().Path() + OVERLAY_NAME);
 		entry.extended_info = make_shared_ptr<ExtendedOpenFileInfo>();
 		entry.extended_info->options[OPTION_OVERLAY] = Value::BOOLEAN(true);
-		files.push_back(std::move(entry));
+		entry.extended_info->options[OPTION_PLACE] = Value::UBIGINT(whole_file_count);
+		candidates.push_back(std::move(entry));
 	}
-	expanded = true;
-	return files;
+	for (auto &entry : by_key) {
+		candidates.push_back(std::move(entry.second));
+	}
+	listed = true;
+}
+
+bool SnapshotFileList::Advance() const {
+	ListCandidates();
+	while (next_candidate < candidates.size()) {
+		auto &candidate = candidates[next_candidate++];
+		if (!IsOverlay(candidate) && pruner) {
+			auto snapshot = lease->Get();
+			auto now = pruner->Bounds(snapshot->Table());
+			if (!now.is_prefixes && !now.IsOpen() &&
+				!SnapshotPart::FileMeets(pruner->context, *snapshot, SnapshotIndex(candidate), now)) {
+				counters->files_skipped++;
+				continue;
+			}
+		}
+		files.push_back(candidate);
+		return true;
+	}
+	return false;
 }
 
 bool SnapshotFileList::IsOverlay(const OpenFileInfo &file) {
@@ -140,30 +156,53 @@ bool SnapshotFileList::IsOverlay(const OpenFileInfo &file) {
 }
 
 idx_t SnapshotFileList::SnapshotIndex(const OpenFileInfo &file) {
-	auto index = FindOption(file, OPTION_INDEX);
-	if (!index) {
-		throw InvalidInputException("\"%s\" is no file of a merutable snapshot", file.path);
-	}
-	return UBigIntValue::Get(*index);
+	return NumberOf(file, OPTION_INDEX);
 }
 
-bool SnapshotFileList::HasDeletes(const OpenFileInfo &file) {
-	auto has_deletes = FindOption(file, OPTION_HAS_DELETES);
-	return has_deletes && BooleanValue::Get(*has_deletes);
+idx_t SnapshotFileList::Size(const OpenFileInfo &file) {
+	return NumberOf(file, OPTION_SIZE);
+}
+
+idx_t SnapshotFileList::Rows(const OpenFileInfo &file) {
+	return NumberOf(file, OPTION_ROWS);
+}
+
+optional_idx SnapshotFileList::CommonSeq(const OpenFileInfo &file) {
+	auto seq = FindOption(file, OPTION_SEQ);
+	return seq ? optional_idx(UBigIntValue::Get(*seq)) : optional_idx();
+}
+
+idx_t SnapshotFileList::Place(const OpenFileInfo &file) {
+	return NumberOf(file, OPTION_PLACE);
 }
 
 vector<OpenFileInfo> SnapshotFileList::GetAllFiles() const {
-	return Expand();
+	lock_guard<mutex> guard(lock);
+	while (Advance()) {
+	}
+	return files;
+}
+
+vector<OpenFileInfo> SnapshotFileList::GetDisplayFileList(optional_idx max_files) const {
+	// Those that were read: to ask for others would count as reading them.
+	lock_guard<mutex> guard(lock);
+	auto result = files;
+	if (max_files.IsValid() && result.size() > max_files.GetIndex()) {
+		result.resize(max_files.GetIndex());
+	}
+	return result;
 }
 
 FileExpandResult SnapshotFileList::GetExpandResult() const {
 	// For a single file the Parquet extension would limit the threads by what it read when it bound the file, which it
 	// never did.
-	return Expand().empty() ? FileExpandResult::NO_FILES : FileExpandResult::MULTIPLE_FILES;
+	return GetTotalFileCount() == 0 ? FileExpandResult::NO_FILES : FileExpandResult::MULTIPLE_FILES;
 }
 
 idx_t SnapshotFileList::GetTotalFileCount() const {
-	return Expand().size();
+	lock_guard<mutex> guard(lock);
+	ListCandidates();
+	return files.size() + candidates.size() - next_candidate;
 }
 
 unique_ptr<NodeStatistics> SnapshotFileList::GetCardinality(ClientContext &) const {
@@ -171,47 +210,88 @@ unique_ptr<NodeStatistics> SnapshotFileList::GetCardinality(ClientContext &) con
 }
 
 unique_ptr<MultiFileList> SnapshotFileList::Copy() const {
-	return make_uniq<SnapshotFileList>(lease, table, this);
+	return make_uniq<SnapshotFileList>(*this, lease, bounds);
+}
+
+unique_ptr<SnapshotFileList> SnapshotFileList::Narrow(ClientContext &context, KeyBounds narrower,
+													  const vector<column_t> &column_ids) const {
+	if (narrower.IsOpen() || narrower == bounds) {
+		return nullptr;
+	}
+	// Rows that the engine reads are in no file.
+	bool leave_files = false;
+	for (auto column : column_ids) {
+		if (column == MultiFileReader::COLUMN_IDENTIFIER_FILENAME ||
+			column == MultiFileReader::COLUMN_IDENTIFIER_FILE_INDEX ||
+			column == MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER || RowColumns::IsRowColumn(column)) {
+			leave_files = true;
+		}
+	}
+	auto part = SnapshotPart::Make(context, *whole_lease->Get(), narrower, leave_files);
+	if (!part) {
+		return nullptr;
+	}
+	return make_uniq<SnapshotFileList>(*this, whole_lease->Sublet(std::move(part)), std::move(narrower));
 }
 
 unique_ptr<MultiFileList> SnapshotFileList::ComplexFilterPushdown(ClientContext &context, const MultiFileOptions &,
 																  MultiFilePushdownInfo &info,
 																  vector<unique_ptr<Expression>> &filters) const {
-	for (auto column : info.column_ids) {
-		if (column == MultiFileReader::COLUMN_IDENTIFIER_FILENAME ||
-			column == MultiFileReader::COLUMN_IDENTIFIER_FILE_INDEX ||
-			column == MultiFileReader::COLUMN_IDENTIFIER_FILE_ROW_NUMBER) {
-			// Rows that the engine reads are in no file.
-			return nullptr;
-		}
-	}
 	FilterCombiner combiner(context);
 	for (auto &filter : filters) {
 		combiner.AddFilter(filter->Copy());
 	}
 	vector<FilterPushdownResult> ignored;
 	auto column_filters = combiner.GenerateTableScanFilters(info.column_indexes, ignored);
-	auto snapshot = lease->Get();
-	auto bounds = KeyBounds::FromFilters(snapshot->Table(), column_filters);
-	if (bounds.IsOpen()) {
-		return nullptr;
-	}
-	auto part = Part(context, *snapshot, bounds);
-	if (!part) {
-		return nullptr;
-	}
-	return make_uniq<SnapshotFileList>(lease->Sublet(std::move(part)), table, this);
+	auto &filter_map = column_filters.filters;
+	return Narrow(context,
+				  KeyBounds::FromFilters(lease->Get()->Table(),
+										 [&](idx_t column) -> optional_ptr<const TableFilter> {
+											 auto entry = filter_map.find(column);
+											 return entry == filter_map.end() ? nullptr : entry->second.get();
+										 }),
+				  info.column_ids);
 }
 
-unique_ptr<MultiFileList> SnapshotFileList::DynamicFilterPushdown(ClientContext &, const MultiFileOptions &,
+unique_ptr<MultiFileList> SnapshotFileList::DynamicFilterPushdown(ClientContext &context, const MultiFileOptions &,
 																  const vector<string> &, const vector<LogicalType> &,
-																  const vector<column_t> &, TableFilterSet &) const {
-	return nullptr;
+																  const vector<column_t> &column_ids,
+																  TableFilterSet &filters) const {
+	// Now that the query runs, the filters of joins are known. Those of top-N get their values while it does.
+	auto &of = lease->Get()->Table();
+	auto filter_of = [&](idx_t column) -> optional_ptr<const TableFilter> {
+		for (auto &entry : filters.filters) {
+			auto id = column_ids[entry.first];
+			if (id == column || (KeyColumns::IsKeyColumn(id) && of.key[KeyColumns::KeyPosition(id)] == column)) {
+				return entry.second.get();
+			}
+		}
+		return nullptr;
+	};
+	auto result = Narrow(context, KeyBounds::FromFilters(of, filter_of), column_ids);
+	if (!result) {
+		result = make_uniq<SnapshotFileList>(*this, lease, bounds);
+	}
+	vector<pair<idx_t, unique_ptr<TableFilter>>> kept;
+	bool changes = false;
+	for (auto column : of.key) {
+		auto filter = filter_of(column);
+		if (filter) {
+			changes = changes || KeyBounds::IsDynamic(*filter);
+			kept.emplace_back(column, filter->Copy());
+		}
+	}
+	if (changes) {
+		result->pruner = make_shared_ptr<Pruner>(context, std::move(kept));
+	}
+	return std::move(result);
 }
 
 OpenFileInfo SnapshotFileList::GetFile(idx_t i) const {
-	auto &all = Expand();
-	return i < all.size() ? all[i] : OpenFileInfo();
+	lock_guard<mutex> guard(lock);
+	while (files.size() <= i && Advance()) {
+	}
+	return i < files.size() ? files[i] : OpenFileInfo();
 }
 
 } // namespace duckdb

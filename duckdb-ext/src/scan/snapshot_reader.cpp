@@ -7,9 +7,18 @@
 #include "scan/column_conversion.hpp"
 #include "scan/key_columns.hpp"
 #include "scan/overlay_reader.hpp"
+#include "duckdb/planner/expression/bound_constant_expression.hpp"
+#include "duckdb/planner/expression/bound_reference_expression.hpp"
 #include "scan/position_delete_filter.hpp"
+#include "scan/row_columns.hpp"
 
 namespace duckdb {
+
+SnapshotMultiFileReader::SnapshotMultiFileReader(shared_ptr<ScanFunctionInfo> info_p) : info(std::move(info_p)) {
+	seq_column = make_uniq<MultiFileColumnDefinition>(RowColumns::SEQ_NAME, LogicalType::BIGINT);
+	seq_column->identifier = Value::INTEGER(RowColumns::SEQ_FIELD_ID);
+	seq_column->default_expression = make_uniq<ConstantExpression>(Value(LogicalType::BIGINT));
+}
 
 unique_ptr<MultiFileReader> SnapshotMultiFileReader::Create(const TableFunction &function) {
 	return make_uniq<SnapshotMultiFileReader>(
@@ -41,8 +50,9 @@ shared_ptr<BaseFileReader> SnapshotMultiFileReader::CreateReader(ClientContext &
 																 const OpenFileInfo &file, idx_t,
 																 const MultiFileBindData &bind_data) {
 	if (SnapshotFileList::IsOverlay(file)) {
+		// Which snapshot it is of, InitializeReader is told.
 		auto &files = bind_data.file_list->Cast<SnapshotFileList>();
-		return make_shared_ptr<OverlayReader>(file, files.Lease().Get());
+		return make_shared_ptr<OverlayReader>(file, files.WholeLease().Get());
 	}
 	// Not the options of the bind: settings such as binary_as_string are for other people's files.
 	ParquetFileReaderOptions options{ParquetOptions()};
@@ -56,10 +66,22 @@ ReaderInitializeType SnapshotMultiFileReader::InitializeReader(MultiFileReaderDa
 															   optional_ptr<TableFilterSet> table_filters,
 															   ClientContext &context, MultiFileGlobalState &gstate) {
 	auto &reader = *reader_data.reader;
-	auto snapshot = bind_data.file_list->Cast<SnapshotFileList>().Lease().Get();
-	if (SnapshotFileList::HasDeletes(reader.file)) {
-		reader.deletion_filter =
-			make_uniq<PositionDeleteFilter>(snapshot, SnapshotFileList::SnapshotIndex(reader.file));
+	// Not the list of the bind: filters that came with the execution may have narrowed it.
+	auto &list = gstate.file_list.Cast<SnapshotFileList>();
+	auto snapshot = list.Lease().Get();
+	if (!SnapshotFileList::IsOverlay(reader.file)) {
+		auto hidden = make_uniq<PositionDeleteFilter>(snapshot, SnapshotFileList::SnapshotIndex(reader.file));
+		if (hidden->Count() >= SnapshotFileList::Rows(reader.file)) {
+			list.Counters()->files_skipped++;
+			return ReaderInitializeType::SKIP_READING_FILE;
+		}
+		if (hidden->Count() > 0) {
+			reader.deletion_filter = std::move(hidden);
+		}
+		list.Counters()->files_read++;
+		list.Counters()->bytes += SnapshotFileList::Size(reader.file);
+	} else {
+		reader.Cast<OverlayReader>().Read(snapshot, list.Counters());
 	}
 
 	DistinctColumns distinct(snapshot->Table(), global_column_ids);
@@ -79,6 +101,35 @@ ReaderInitializeType SnapshotMultiFileReader::InitializeReader(MultiFileReaderDa
 	}
 	reader_data.expressions = std::move(expressions);
 	return result;
+}
+
+unique_ptr<Expression> SnapshotMultiFileReader::GetConstantVirtualColumn(MultiFileReaderData &reader_data,
+																		 idx_t column_id, const LogicalType &type) {
+	if (column_id == RowColumns::SEQ) {
+		auto seq = SnapshotFileList::CommonSeq(reader_data.reader->file);
+		if (!seq.IsValid()) {
+			return nullptr;
+		}
+		return make_uniq<BoundConstantExpression>(Value::BIGINT(NumericCast<int64_t>(seq.GetIndex())));
+	}
+	return MultiFileReader::GetConstantVirtualColumn(reader_data, column_id, type);
+}
+
+unique_ptr<Expression> SnapshotMultiFileReader::GetVirtualColumnExpression(
+	ClientContext &context, MultiFileReaderData &reader_data, const vector<MultiFileColumnDefinition> &local_columns,
+	idx_t &column_id, const LogicalType &type, MultiFileLocalIndex local_index,
+	optional_ptr<MultiFileColumnDefinition> &global_column_reference) {
+	if (column_id == RowColumns::SEQ) {
+		global_column_reference = seq_column.get();
+		return nullptr;
+	}
+	if (column_id == COLUMN_IDENTIFIER_ROW_ID) {
+		column_id = COLUMN_IDENTIFIER_FILE_ROW_NUMBER;
+		return RowColumns::RowIds(SnapshotFileList::Place(reader_data.reader->file),
+								  make_uniq<BoundReferenceExpression>(type, local_index.GetIndex()));
+	}
+	return MultiFileReader::GetVirtualColumnExpression(context, reader_data, local_columns, column_id, type,
+													   local_index, global_column_reference);
 }
 
 unique_ptr<MultiFileReader> SnapshotMultiFileReader::Copy() const {

@@ -14,6 +14,10 @@ class PositionDeleteFilter : public DeleteFilter {
 	//! file: its place in the snapshot.
 	PositionDeleteFilter(shared_ptr<MeruSnapshotRef> snapshot, idx_t file);
 
+	//! How many rows of the file are hidden.
+	idx_t Count() const {
+		return position_count;
+	}
 	idx_t Filter(row_t start_row_index, idx_t count, SelectionVector &result_sel) override;
 
   private:

@@ -10,8 +10,7 @@ namespace duckdb {
 
 struct SnapshotMultiFileReader : public MultiFileReader {
   public:
-	explicit SnapshotMultiFileReader(shared_ptr<ScanFunctionInfo> info) : info(std::move(info)) {
-	}
+	explicit SnapshotMultiFileReader(shared_ptr<ScanFunctionInfo> info);
 	static unique_ptr<MultiFileReader> Create(const TableFunction &function);
 
 	shared_ptr<MultiFileList> CreateFileList(ClientContext &context, const vector<string> &paths,
@@ -26,10 +25,19 @@ struct SnapshotMultiFileReader : public MultiFileReader {
 										  const vector<ColumnIndex> &global_column_ids,
 										  optional_ptr<TableFilterSet> table_filters, ClientContext &context,
 										  MultiFileGlobalState &gstate) override;
+	unique_ptr<Expression> GetConstantVirtualColumn(MultiFileReaderData &reader_data, idx_t column_id,
+													const LogicalType &type) override;
+	unique_ptr<Expression>
+	GetVirtualColumnExpression(ClientContext &context, MultiFileReaderData &reader_data,
+							   const vector<MultiFileColumnDefinition> &local_columns, idx_t &column_id,
+							   const LogicalType &type, MultiFileLocalIndex local_index,
+							   optional_ptr<MultiFileColumnDefinition> &global_column_reference) override;
 	unique_ptr<MultiFileReader> Copy() const override;
 
   private:
 	shared_ptr<ScanFunctionInfo> info;
+	//! The sequence number, as files have it.
+	unique_ptr<MultiFileColumnDefinition> seq_column;
 };
 
 } // namespace duckdb
