@@ -31,7 +31,7 @@ func (d *database) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := d.newCreation(t)
+	w, err := d.newCreation(t, false)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +42,10 @@ func (d *database) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
 	return w, nil
 }
 
-// newCreation starts a write that puts a table in the place of the one of its name, if there is one.
-func (d *database) newCreation(t *table) (*Write, error) {
-	c, old, err := d.placeOf(t.schema.TableName)
+// newCreation starts a write that puts a table in the place of the one of its name, if there is one; else it is in the
+// root, if that is free, unless apart is set.
+func (d *database) newCreation(t *table, apart bool) (*Write, error) {
+	c, old, err := d.placeOf(t.schema.TableName, apart)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (d *database) newCreation(t *table) (*Write, error) {
 }
 
 // placeOf returns where a table of a name goes, and the table that is there now, if any.
-func (d *database) placeOf(name string) (*core, *table, error) {
+func (d *database) placeOf(name string, apart bool) (*core, *table, error) {
 	d.writeMu.Lock()
 	defer d.writeMu.Unlock()
 	if err := d.writable(); err != nil {
@@ -63,7 +64,7 @@ func (d *database) placeOf(name string) (*core, *table, error) {
 	if c := d.find(name); c != nil {
 		return c, c.table, nil
 	}
-	c, err := d.place()
+	c, err := d.place(apart)
 	if err != nil {
 		return nil, nil, err
 	}

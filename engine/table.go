@@ -83,10 +83,10 @@ func (c *core) mayBeNamed(name string) error {
 	return nil
 }
 
-// place returns where the next table goes: to the root if that is free, else to a directory that is not made yet. It runs
-// under writeMu.
-func (d *database) place() (*core, error) {
-	if d.main.table == nil {
+// place returns where the next table goes: to the root if that is free and apart is not set, else to a directory that is
+// not made yet. It runs under writeMu.
+func (d *database) place(apart bool) (*core, error) {
+	if d.main.table == nil && !apart {
 		return d.main, nil
 	}
 	if len(d.tables) >= maxTables || d.nextID == 1<<32-1 {
@@ -163,7 +163,7 @@ func (d *database) createTable(s *base.Schema) error {
 	if c := d.find(t.schema.TableName); c != nil {
 		return d.existing(c)
 	}
-	c, err := d.place()
+	c, err := d.place(false)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,14 @@ func (h *tablesHistory) together() {
 			writes, noted = append(writes, w), append(noted, func() { h.want[name] = model{7: payload} })
 		}
 	}
-	_, err := h.db.c.commitTogether(writes)
+	var drops []droppedTable
+	if name := h.pick(); name != "" && h.rng.IntN(5) == 0 && !slices.ContainsFunc(writes, func(w *Write) bool { return w.table.schema.TableName == name }) {
+		table := openTable(h.t, h.db, name)
+		drops = append(drops, droppedTable{table.c, table.c.table})
+		table.Free()
+		noted = append(noted, func() { delete(h.want, name) })
+	}
+	_, err := h.db.c.commitTogether(writes, drops...)
 	must(h.t, err)
 	for _, note := range noted {
 		note()

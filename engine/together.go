@@ -10,8 +10,8 @@ import (
 	"github.com/merutable/merutable/engine/internal/manifest"
 )
 
-// A commit over several tables of which one is too large for the log: each table's rows are in files by then, and each
-// gets a manifest, which cannot all be renamed at one moment. So the manifests, and the catalog if tables come, are staged
+// A commit over several tables of which one is too large for the log, or comes, or goes: each table's rows are in files by
+// then, and each gets a manifest, which cannot all be renamed at one moment. So the manifests, and the catalog if tables come, are staged
 // first, durably; then a record in the log says that they are to count: that is the commit. Then they are published, one
 // after the other. Nobody here sees any of them before all are. What a crash leaves unpublished the next open publishes,
 // and readers in other processes show what was before the commit as long as not all of it is there.
@@ -66,7 +66,7 @@ func readIntent(record []byte) (*intent, error) {
 	}
 	count := binary.LittleEndian.Uint32(rest[16:])
 	rest = rest[20:]
-	if count == 0 || uint64(len(rest)) != uint64(count)*intentPartBytes || n.first == 0 || n.first+base.Seq(count) > base.MaxSeq {
+	if count == 0 && n.catalog == 0 || uint64(len(rest)) != uint64(count)*intentPartBytes || n.first == 0 || n.first+base.Seq(count) > base.MaxSeq {
 		return nil, base.Errorf(base.CodeCorruption, "an intent of %d tables in %d bytes, sequence number %d", count, len(rest), n.first)
 	}
 	for ; len(rest) > 0; rest = rest[intentPartBytes:] {
@@ -79,15 +79,21 @@ func readIntent(record []byte) (*intent, error) {
 	return n, nil
 }
 
-// commitTogether commits writes to different tables, all of them or none, and returns the last sequence number. It ends
-// them in every case.
-func (d *database) commitTogether(writes []*Write) (base.Seq, error) {
+// droppedTable is a table that is to go.
+type droppedTable struct {
+	c     *core
+	table *table // as which it is known
+}
+
+// commitTogether commits writes to different tables, and drops others, all of it or nothing, and returns the last
+// sequence number. It ends the writes in every case.
+func (d *database) commitTogether(writes []*Write, drops ...droppedTable) (base.Seq, error) {
 	defer func() {
 		for _, w := range writes {
 			w.Close()
 		}
 	}()
-	large := false
+	large := len(drops) > 0
 	for _, w := range writes {
 		if err := w.usable(); err != nil {
 			return 0, err
@@ -98,14 +104,7 @@ func (d *database) commitTogether(writes []*Write) (base.Seq, error) {
 		large = large || w.load != nil
 	}
 	if !large {
-		var batches []*batch
-		for _, w := range writes {
-			if err := w.drainBlocks(); err != nil {
-				return 0, err
-			}
-			batches = append(batches, &w.batch)
-		}
-		return d.applyAll(batches)
+		return d.applyWrites(writes)
 	}
 	j := &joint{d: d, intent: intent{tag: newUUID()}}
 	for _, w := range writes {
@@ -114,18 +113,38 @@ func (d *database) commitTogether(writes []*Write) (base.Seq, error) {
 			return 0, err
 		}
 		if l != nil {
-			j.loads = append(j.loads, l)
+			j.parts = append(j.parts, &jointPart{c: l.c, l: l, expected: l.expectedTable(), t: w.table})
 		}
 	}
-	if len(j.loads) == 1 {
-		return j.loads[0].commit()
+	if len(j.parts) == 1 && len(drops) == 0 {
+		return j.parts[0].l.commit()
 	}
-	for _, l := range j.loads {
-		if err := l.prepare(); err != nil {
+	for _, p := range j.parts {
+		if err := p.l.prepare(); err != nil {
 			return 0, err
 		}
 	}
+	for _, t := range drops {
+		j.parts = append(j.parts, &jointPart{c: t.c, expected: t.table})
+	}
 	return j.commit()
+}
+
+// applyWrites commits writes that are few rows each.
+func (d *database) applyWrites(writes []*Write) (base.Seq, error) {
+	batches := make([]*batch, len(writes))
+	for i, w := range writes {
+		if err := w.drainBlocks(); err != nil {
+			return 0, err
+		}
+		batches[i] = &w.batch
+	}
+	for _, w := range writes {
+		if err := w.interrupted(); err != nil {
+			return 0, err
+		}
+	}
+	return d.applyAll(batches)
 }
 
 // asLoad makes a bulk load of whatever the write has, nil for nothing.
@@ -160,27 +179,29 @@ func (w *Write) asLoad() (*load, error) {
 type joint struct {
 	d      *database
 	intent intent
-	loads  []*load // by table
-	parts  []*jointPart
-	listed *catalog // the next catalog, nil where it stays
-	staged bool     // the catalog is
+	parts  []*jointPart // by table
+	listed *catalog     // the next catalog, nil where it stays
+	staged bool         // the catalog is
 	logged bool
 }
 
 // jointPart is what the commit does to one table.
 type jointPart struct {
-	l    *load
-	s    *readState // before
-	next *manifest.Manifest
-	dvs  *dvWriter
-	// staged says that the manifest is.
-	staged bool
+	c        *core
+	l        *load      // nil: the table goes
+	expected *table     // what must be there; nil: no table
+	t        *table     // what is there then
+	s        *readState // before
+	// next is the manifest, nil where the catalog alone drops the table.
+	next   *manifest.Manifest
+	dvs    *dvWriter
+	staged bool // the manifest is
 }
 
 // commit keeps all other writers out.
 func (j *joint) commit() (base.Seq, error) {
 	d := j.d
-	slices.SortFunc(j.loads, func(a, b *load) int { return cmp.Compare(a.c.id, b.c.id) })
+	slices.SortFunc(j.parts, func(a, b *jointPart) int { return cmp.Compare(a.c.id, b.c.id) })
 	d.writeMu.Lock()
 	defer d.writeMu.Unlock()
 	if err := d.writable(); err != nil {
@@ -189,23 +210,20 @@ func (j *joint) commit() (base.Seq, error) {
 	if err := d.retireActives(); err != nil {
 		return 0, err
 	}
-	names := map[string]bool{}
-	for _, l := range j.loads {
-		if err := l.inPlace(); err != nil {
+	for _, p := range j.parts {
+		if err := j.inPlace(p); err != nil {
 			return 0, err
 		}
-		name := foldName(l.w.table.schema.TableName)
-		if names[name] {
-			return 0, base.Errorf(base.CodeAlreadyExists, "two tables %q are to be created", l.w.table.schema.TableName)
+		if p.l == nil {
+			continue // its rows go with it
 		}
-		names[name] = true
-		if err := l.c.waitFlushed(); err != nil {
+		if err := p.c.waitFlushed(); err != nil {
 			return 0, err
 		}
 	}
-	for _, l := range j.loads {
-		l.c.commitMu.Lock()
-		defer l.c.commitMu.Unlock()
+	for _, p := range j.parts {
+		p.c.commitMu.Lock()
+		defer p.c.commitMu.Unlock()
 	}
 	defer j.close()
 	if err := j.stage(); err != nil {
@@ -222,46 +240,95 @@ func (j *joint) commit() (base.Seq, error) {
 	return d.lastSeq, nil
 }
 
-// stage writes the manifests, and the catalog if tables come.
+// inPlace returns an error where a part cannot be done any more.
+func (j *joint) inPlace(p *jointPart) error {
+	if p.c.table != p.expected {
+		if p.expected == nil {
+			return base.Errorf(base.CodeConflict, "a table was created in %s meanwhile", p.c.dir)
+		}
+		return replacedMeanwhile(p.expected)
+	}
+	if p.l == nil || p.l.w.creates == nil {
+		return nil
+	}
+	name := p.t.schema.TableName
+	for _, other := range j.parts {
+		if other != p && other.t != nil && foldName(other.t.schema.TableName) == foldName(name) {
+			return base.Errorf(base.CodeAlreadyExists, "two tables %q are to be created", name)
+		}
+	}
+	other := j.d.find(name)
+	goes := func(q *jointPart) bool { return q.c == other && q.t == nil }
+	if other != nil && other != p.c && !slices.ContainsFunc(j.parts, goes) {
+		return base.Errorf(base.CodeConflict, "a table %q was created in %s meanwhile", name, j.d.root)
+	}
+	return nil
+}
+
+// stage writes the manifests, and the catalog if tables come or go.
 func (j *joint) stage() error {
 	d := j.d
 	j.intent.first = d.lastSeq + 1
-	for i, l := range j.loads {
-		p := &jointPart{l: l, s: l.c.current()}
-		j.parts = append(j.parts, p)
-		next, ch, err := l.change(p.s, j.intent.first+base.Seq(i))
-		if err != nil {
-			return err
-		}
-		l.c.stamp(p.s.manifest, next)
-		p.next, p.dvs = next, &dvWriter{core: l.c, version: next.Version}
-		if err := l.c.listFiles(p.s, next, ch, p.dvs); err != nil {
-			return err
-		}
-		p.staged = true
-		if err := l.c.store.Stage(next, j.intent.tag); err != nil {
-			return err
-		}
-		j.intent.parts = append(j.intent.parts, intentPart{table: l.c.id, version: next.Version})
-		if d.tables[l.c.id] != l.c {
-			if j.listed == nil {
-				j.listed = d.catalog.next()
+	for _, p := range j.parts {
+		p.s = p.c.current()
+		if p.l != nil || p.c.id == 0 {
+			if err := j.stageManifest(p); err != nil {
+				return err
 			}
-			j.listed.add(l.c.id)
+		}
+		known := d.tables[p.c.id] == p.c
+		if known == (p.t != nil) || p.c.id == 0 {
+			continue
+		}
+		if j.listed == nil {
+			j.listed = d.catalog.next()
+		}
+		if known {
+			j.listed.remove(p.c.id)
+			j.listed.nextID = max(j.listed.nextID, p.c.id+1)
+		} else {
+			j.listed.add(p.c.id)
 		}
 	}
 	if j.listed == nil {
 		return nil
 	}
 	if len(j.listed.ids)+1 > maxTables {
-		return base.Errorf(base.CodeInvalidArgument, "%s holds %d tables: the limit is %d", d.root, len(d.tables), maxTables)
+		return base.Errorf(base.CodeInvalidArgument, "%s would hold %d tables: the limit is %d", d.root, len(j.listed.ids)+1, maxTables)
 	}
+	j.listed.lastSeq = max(j.listed.lastSeq, j.intent.last())
 	j.intent.catalog = j.listed.version
 	j.staged = true
 	if err := j.listed.writeAs(d.fs, d.root, stagedCatalog(j.intent.tag)); err != nil {
 		return err
 	}
 	return d.fs.SyncDir(d.root)
+}
+
+// stageManifest writes the manifest of a part, which takes the next sequence number.
+func (j *joint) stageManifest(p *jointPart) (err error) {
+	c, seq := p.c, j.intent.first+base.Seq(len(j.intent.parts))
+	var ch change
+	if p.l != nil {
+		if p.next, ch, err = p.l.change(p.s, seq); err != nil {
+			return err
+		}
+		p.dvs = &dvWriter{core: c, version: p.next.Version}
+		if err := c.listFiles(p.s, p.next, ch, p.dvs); err != nil {
+			return err
+		}
+	} else {
+		p.next = c.nextManifest("drop")
+		p.next.Schema, p.next.Dropped, p.next.Files = nil, true, nil
+		p.next.MinLog, p.next.FlushedSeq = c.nextLog, seq
+	}
+	c.stamp(p.s.manifest, p.next)
+	p.staged = true
+	if err := c.store.Stage(p.next, j.intent.tag); err != nil {
+		return err
+	}
+	j.intent.parts = append(j.intent.parts, intentPart{table: c.id, version: p.next.Version})
+	return nil
 }
 
 // log appends the intent, durably: that is the commit.
@@ -288,7 +355,10 @@ func (j *joint) log() error {
 // publish makes what was staged count.
 func (j *joint) publish() error {
 	for _, p := range j.parts {
-		if err := p.l.c.store.Publish(p.next.Version, j.intent.tag); err != nil {
+		if p.next == nil {
+			continue
+		}
+		if err := p.c.store.Publish(p.next.Version, j.intent.tag); err != nil {
 			return err
 		}
 	}
@@ -301,22 +371,31 @@ func (j *joint) publish() error {
 // install shows it to readers, all at once.
 func (j *joint) install() {
 	d := j.d
-	last := j.intent.last()
 	for _, p := range j.parts {
-		p.dvs.committed = true
-		p.l.c.committed(p.s.manifest, p.next)
-	}
-	d.lastSeq, d.loggedSeq = last, last
-	var fresh []*core
-	d.mu.Lock()
-	for _, p := range j.parts {
-		c := p.l.c
-		c.state, c.table = c.newState(p.s, p.next, p.l.w.table, nil), p.l.w.table
-		c.stateVersion.Add(1)
-		if d.tables[c.id] != c {
-			d.tables[c.id] = c
-			fresh = append(fresh, c)
+		if p.dvs != nil {
+			p.dvs.committed = true
 		}
+		if p.next != nil {
+			p.c.committed(p.s.manifest, p.next)
+		}
+	}
+	last := j.intent.last()
+	d.lastSeq, d.loggedSeq = last, last
+	d.mu.Lock()
+	var fresh, gone []*core
+	for _, p := range j.parts {
+		c := p.c
+		m := p.next
+		if m == nil {
+			m = p.s.manifest
+			gone = append(gone, c)
+			delete(d.tables, c.id)
+		} else if d.tables[c.id] != c {
+			fresh = append(fresh, c)
+			d.tables[c.id] = c
+		}
+		c.state, c.table = c.newState(p.s, m, p.t, nil), p.t
+		c.stateVersion.Add(1)
 	}
 	if j.listed != nil {
 		d.catalog = j.listed
@@ -326,11 +405,17 @@ func (j *joint) install() {
 	d.mu.Unlock()
 	for _, p := range j.parts {
 		p.s.unref() // the core's reference
-		p.l.published()
-		p.l.c.kickCompaction()
+		if p.l != nil {
+			p.l.published()
+		}
+		p.c.kickCompaction()
 	}
 	for _, c := range fresh {
 		c.startWorkers()
+	}
+	for _, c := range gone {
+		_ = c.commitDrop(d.catalog) // the table is gone all the same; its files are found at the next open
+		c.collectGarbage()
 	}
 }
 
@@ -342,9 +427,11 @@ func (j *joint) close() {
 			p.dvs.close()
 		}
 		if p.staged && !j.logged {
-			p.l.c.store.Unstage(p.next.Version, j.intent.tag)
+			p.c.store.Unstage(p.next.Version, j.intent.tag)
 		}
-		p.s.unref()
+		if p.s != nil {
+			p.s.unref()
+		}
 	}
 	if j.staged && !j.logged {
 		_ = d.fs.Remove(d.fs.Join(d.root, stagedCatalog(j.intent.tag))) // swept at the next open

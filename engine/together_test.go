@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -13,10 +14,15 @@ import (
 const largeRows = 6000
 
 // writeVersion writes a version of all rows of three tables at once: many rows to the first, few to the others. The third
-// one is created with it, if it is not there.
+// one is created with it, if it is not there; a fourth one takes the place of that of the version before, which is dropped.
 func writeVersion(db *DB, v int64) error {
 	var writes []*Write
-	for i, name := range []string{"t", "b", "c"} {
+	var drops []droppedTable
+	if old, err := db.OpenTable(fmt.Sprintf("x%d", v-1)); err == nil {
+		defer old.Free()
+		drops = append(drops, droppedTable{old.c, old.c.table})
+	}
+	for i, name := range []string{"t", "b", "c", fmt.Sprintf("x%d", v)} {
 		var w *Write
 		h, err := db.OpenTable(name)
 		if err == nil {
@@ -40,11 +46,11 @@ func writeVersion(db *DB, v int64) error {
 		}
 		writes = append(writes, w)
 	}
-	_, err := db.c.commitTogether(writes)
+	_, err := db.c.commitTogether(writes, drops...)
 	return err
 }
 
-// versionOf returns which version all three tables show, 0 where there are no rows in any.
+// versionOf returns which version all tables show, 0 where there are no rows in any.
 func versionOf(t testing.TB, db *DB) int64 {
 	t.Helper()
 	all, err := db.c.acquireAll()
@@ -67,7 +73,7 @@ func versionOf(t testing.TB, db *DB) int64 {
 	switch {
 	case rows == 0:
 		return 0
-	case len(found) < 3 || rows != largeRows+20:
+	case len(all) != 4 || len(found) != 4 || rows != largeRows+30:
 		t.Fatalf("%d rows, versions %v", rows, found)
 	}
 	for _, v := range found {

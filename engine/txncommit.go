@@ -4,9 +4,9 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// A commit is one step of the log or of one manifest: rows of any number of tables are one record, as long as they are
-// few; many rows of one table are a bulk load; a table that comes or goes is a manifest, with its rows. What would take
-// two steps is refused by the statement that brings it.
+// A commit is one step of the log or of one manifest where it can be: rows of any number of tables are one record, as long
+// as they are few; many rows of one table are a bulk load; a table that comes or goes is a manifest, with its rows. What
+// takes several manifests is staged, and counts with a record of the log (together.go).
 
 // replacedMeanwhile is the conflict about a table as a whole.
 func replacedMeanwhile(t *table) error {
@@ -46,43 +46,16 @@ func (t *Txn) predecessor(made *txnTable) *txnTable {
 	return nil
 }
 
-// mayChange returns why a table cannot be changed besides what the transaction has changed already. It runs under mu.
-func (t *Txn) mayChange(next *txnTable) error {
-	for _, tt := range t.changed() {
-		same := tt == next || foldName(tt.table.schema.TableName) == foldName(next.table.schema.TableName)
-		if !same && (tt.created() || tt.dropped || next.created() || next.dropped) {
-			return base.Errorf(base.CodeUnsupported, "a transaction that creates or drops a table can change no other one: "+
-				"it would change %q and %q; commit in between", tt.table.schema.TableName, next.table.schema.TableName)
-		}
-	}
-	return nil
-}
-
-// mayGrow returns why n bytes of rows more of a table are too many. It runs under mu.
-func (t *Txn) mayGrow(next *txnTable, n int) error {
-	limit := int64(t.d.opts.MemtableBytes / 2)
-	total, others := int64(n)+next.bytes(), false
-	for _, tt := range t.changed() {
-		if tt != next {
-			total += tt.bytes()
-			others = true
-		}
-	}
-	if others && total > limit {
-		return base.Errorf(base.CodeUnsupported, "a transaction that changes several tables can have %d bytes of rows (half of "+
-			"option memtable_bytes), this one would have %d; commit in between", limit, total)
-	}
-	return nil
-}
-
 // write commits what the transaction has changed. It runs under mu.
 func (t *Txn) write() (base.Seq, error) {
 	changed := t.changed()
 	switch {
 	case len(changed) == 0:
 		return t.d.visibleSeq(), nil
-	case len(changed) > 1:
+	case len(changed) > 1 && t.few(changed):
 		return t.writeAll(changed)
+	case len(changed) > 1:
+		return t.writeTogether(changed)
 	case changed[0].created():
 		return changed[0].writeCreated()
 	case changed[0].dropped:
@@ -96,47 +69,118 @@ func (t *Txn) write() (base.Seq, error) {
 
 // writeRows commits the rows of one table.
 func (t *txnTable) writeRows() (base.Seq, error) {
-	w, err := t.c.newWrite()
-	if base.CodeOf(err) == base.CodeNotFound {
-		return 0, replacedMeanwhile(t.table)
-	}
+	w, err := t.rowsWrite()
 	if err != nil {
 		return 0, err
 	}
 	defer w.Close()
-	if w.table != t.table {
-		return 0, replacedMeanwhile(t.table)
-	}
-	if err := w.SetSnapshot(t.base); err != nil {
+	if err := t.fill(w); err != nil {
 		return 0, err
 	}
-	return t.fill(w)
+	return w.Commit()
+}
+
+// rowsWrite starts the write that commits the rows.
+func (t *txnTable) rowsWrite() (*Write, error) {
+	w, err := t.c.newWrite()
+	if base.CodeOf(err) == base.CodeNotFound {
+		return nil, replacedMeanwhile(t.table)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.table != t.table {
+		err = replacedMeanwhile(t.table)
+	} else {
+		err = w.SetSnapshot(t.base)
+	}
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // writeCreated commits a table that the transaction has made, with its rows.
 func (t *txnTable) writeCreated() (base.Seq, error) {
-	w, err := t.txn.d.newCreation(t.table)
+	w, err := t.creation(false)
 	if err != nil {
 		return 0, err
 	}
 	defer w.Close()
+	if err := t.fill(w); err != nil {
+		return 0, err
+	}
+	return w.Commit()
+}
+
+// creation starts the write that commits the table; apart keeps it out of the root of the directory.
+func (t *txnTable) creation(apart bool) (*Write, error) {
+	w, err := t.txn.d.newCreation(t.table, apart)
+	if err != nil {
+		return nil, err
+	}
 	var expected *table
 	if old := t.txn.predecessor(t); old != nil {
 		expected = old.base.state.table
 	}
 	if w.creates.replaced != expected {
-		return 0, replacedMeanwhile(t.table)
+		w.Close()
+		return nil, replacedMeanwhile(t.table)
 	}
-	return t.fill(w)
+	return w, nil
 }
 
-// fill moves the rows to a write and commits that.
-func (t *txnTable) fill(w *Write) (base.Seq, error) {
+// fill moves the rows to a write.
+func (t *txnTable) fill(w *Write) error {
 	w.SetInterrupt(t.txn.interrupt)
-	if err := t.each(w.add); err != nil {
-		return 0, err
+	return t.each(w.add)
+}
+
+// few reports whether rows of several tables are few enough for one record of the log, and all that there is.
+func (t *Txn) few(changed []*txnTable) bool {
+	total := int64(0)
+	for _, tt := range changed {
+		if tt.created() || tt.dropped {
+			return false
+		}
+		total += tt.bytes()
 	}
-	return w.Commit()
+	return total <= int64(t.d.opts.MemtableBytes/logShare)
+}
+
+// writeTogether commits what takes several manifests.
+func (t *Txn) writeTogether(changed []*txnTable) (base.Seq, error) {
+	var writes []*Write
+	var drops []droppedTable
+	defer func() {
+		for _, w := range writes {
+			w.Close()
+		}
+	}()
+	apart := false // only one can be created in the root
+	for _, tt := range changed {
+		if tt.dropped {
+			drops = append(drops, droppedTable{tt.c, tt.base.state.table})
+			continue
+		}
+		var w *Write
+		var err error
+		if tt.created() {
+			w, err = tt.creation(apart)
+		} else {
+			w, err = tt.rowsWrite()
+		}
+		if err != nil {
+			return 0, err
+		}
+		writes = append(writes, w)
+		apart = apart || tt.created() && w.c.id == 0
+		if err := tt.fill(w); err != nil {
+			return 0, err
+		}
+	}
+	return t.d.commitTogether(writes, drops...)
 }
 
 // writeAll commits few rows of several tables.

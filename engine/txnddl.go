@@ -62,7 +62,7 @@ func (t *Txn) prepare(s *Schema, replace bool) (*txnTable, error) {
 	if old := t.find(made.schema.TableName); old != nil && !replace {
 		return nil, base.Errorf(base.CodeAlreadyExists, "%s holds table %q already", t.d.root, old.table.schema.TableName)
 	}
-	return tt, t.mayChange(tt)
+	return tt, nil
 }
 
 // enter makes a table that the transaction has made one that it sees, in the place of that of its name, if it was none
@@ -70,9 +70,6 @@ func (t *Txn) prepare(s *Schema, replace bool) (*txnTable, error) {
 func (t *txnTable) enter() error {
 	if !t.created() || slices.Contains(t.txn.tables, t) {
 		return nil
-	}
-	if err := t.txn.mayChange(t); err != nil {
-		return err
 	}
 	if old := t.txn.find(t.table.schema.TableName); old != nil {
 		t.txn.remove(old)
@@ -93,13 +90,6 @@ func (t *Txn) DropTable(name string) error {
 	}
 	if err := t.d.writable(); err != nil {
 		return err
-	}
-	if !tt.created() {
-		gone := *tt
-		gone.dropped = true
-		if err := t.mayChange(&gone); err != nil {
-			return err
-		}
 	}
 	t.remove(tt)
 	return nil

@@ -47,9 +47,6 @@ func (t *txnTable) newWrite() (*Write, error) {
 	if err := t.c.writable(); err != nil {
 		return nil, err
 	}
-	if err := t.txn.mayChange(t); err != nil {
-		return nil, err
-	}
 	return newWriteOf(t.c, t.table, t), nil
 }
 
@@ -143,7 +140,7 @@ func (t *txnTable) room(n int) (*privateMem, error) {
 func (t *txnTable) apply(b *batch) error {
 	t.txn.mu.Lock()
 	defer t.txn.mu.Unlock()
-	if err := t.accepts(b.memBytes); err != nil {
+	if err := t.accepts(); err != nil {
 		return err
 	}
 	if err := t.enter(); err != nil || b.n == 0 {
@@ -170,15 +167,15 @@ func (t *txnTable) apply(b *batch) error {
 	return nil
 }
 
-// accepts returns why n bytes of rows of a statement cannot be added to the transaction.
-func (t *txnTable) accepts(n int) error {
+// accepts returns why rows of a statement cannot be added to the transaction.
+func (t *txnTable) accepts() error {
 	if err := t.txn.usable(); err != nil {
 		return err
 	}
 	if t.dropped {
 		return base.Errorf(base.CodeConflict, "table %q was dropped while rows for it were on their way", t.table.schema.TableName)
 	}
-	return t.txn.mayGrow(t, n)
+	return nil
 }
 
 // take adds memtables that a statement has filled.
@@ -189,7 +186,7 @@ func (t *txnTable) take(mems []*privateMem) error {
 	for _, m := range mems {
 		n += m.mt.Bytes()
 	}
-	if err := t.accepts(n); err != nil {
+	if err := t.accepts(); err != nil {
 		return err
 	}
 	if err := t.enter(); err != nil {

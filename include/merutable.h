@@ -577,9 +577,8 @@ MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struc
  * itself; others see nothing of it before the commit. Of two that are open at the same time and write the same key, the
  * one that commits later fails with ErrConflict; what was only read is not checked (snapshot isolation). Its rows lie in
  * memory up to a quarter of memtable_bytes, else in temporary files without a name inside the database directory. As
- * long as it is open, the files and rows of its begin stay. It covers all tables of the database; several that have rows
- * together may have half of memtable_bytes (the statement that brings more is ErrUnsupported). For any number of threads; of two writes that change one key
- * the one that was committed later counts.
+ * long as it is open, the files and rows of its begin stay. It covers all tables of the database. For any number of threads;
+ * of two writes that change one key the one that was committed later counts.
  *
  * table: the name of a table, or NULL for the one of the handle that the transaction was begun with. */
 typedef struct MeruTxn MeruTxn;
@@ -596,8 +595,7 @@ MERU_API int meru_txn_snapshot(MeruTxn *txn, const char *table, struct MeruSnaps
  * not even the transaction sees it; freed without a commit it leaves nothing. */
 MERU_API int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, char **err);
 /* Tables that come and go: in the transaction's own view at once, for everybody with the commit. That fails with
- * ErrConflict where somebody else has made, dropped, replaced or altered a table of the name meanwhile. A transaction that
- * creates or drops a table changes no other one: the call that would is ErrUnsupported, nothing done. ErrAlreadyExists
+ * ErrConflict where somebody else has made, dropped, replaced or altered a table of the name meanwhile. ErrAlreadyExists
  * and ErrNotFound are about what the transaction sees. */
 MERU_API int meru_txn_create_table(MeruTxn *txn, const MeruTableSchema *schema, char **err);
 MERU_API int meru_txn_drop_table(MeruTxn *txn, const char *table, char **err);
