@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -33,49 +34,51 @@ func merugo_alter_free(h C.uintptr_t) {
 }
 
 // addAlteration adds what read makes.
-func addAlteration(h C.uintptr_t, cerr *C.uintptr_t, read func() (engine.Alteration, error)) C.int {
-	return call(cerr, func() error {
-		a, err := lookup[alterations](h, "alter")
-		if err != nil {
-			return err
-		}
-		op, err := read()
-		if err != nil {
-			return err
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if len(a.ops) == maxAlterations {
-			return invalid("argument alter has %d changes: that is the limit", maxAlterations)
-		}
-		a.ops = append(a.ops, op)
-		return nil
-	})
+func addAlteration(h C.uintptr_t, read func() (engine.Alteration, error)) error {
+	a, err := lookup[alterations](h, "alter")
+	if err != nil {
+		return err
+	}
+	op, err := read()
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.ops) == maxAlterations {
+		return invalid("argument alter has %d changes: that is the limit", maxAlterations)
+	}
+	a.ops = append(a.ops, op)
+	return nil
 }
 
 //export merugo_alter_add_column
 func merugo_alter_add_column(h C.uintptr_t, def *C.MeruColumnDef, ifNotExists C.uint8_t, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		if err := need(def, "column"); err != nil {
-			return nil, err
-		}
-		c, err := goColumnDef(def)
-		return engine.AddColumn{Column: c, IfNotExists: ifNotExists != 0}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			if err := need(def, "column"); err != nil {
+				return nil, err
+			}
+			c, err := goColumnDef(def)
+			return engine.AddColumn{Column: c, IfNotExists: ifNotExists != 0}, err
+		})
 	})
 }
 
 //export merugo_alter_add_column_arrow
 func merugo_alter_add_column_arrow(h C.uintptr_t, info *C.MeruColumnInfo, initial *C.struct_ArrowArray, schema *C.struct_ArrowSchema, ifNotExists C.uint8_t, cerr *C.uintptr_t) C.int {
-	defer C.capi_array_release(initial)
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		if err := need(info, "info"); err != nil {
-			return nil, err
-		}
-		c, err := goColumnInfo(info)
-		if err == nil && initial != nil {
-			c.InitialDefault, err = arrowDefault(initial, schema, c)
-		}
-		return engine.AddColumn{Column: c, IfNotExists: ifNotExists != 0}, err
+	return call(cerr, func() error {
+		defer C.capi_array_release(initial)
+		return addAlteration(h, func() (engine.Alteration, error) {
+			if err := need(info, "info"); err != nil {
+				return nil, err
+			}
+			c, err := goColumnInfo(info)
+			if err == nil && initial != nil {
+				c.InitialDefault, err = arrowDefault(initial, schema, c)
+			}
+			return engine.AddColumn{Column: c, IfNotExists: ifNotExists != 0}, err
+		})
 	})
 }
 
@@ -97,82 +100,117 @@ func arrowDefault(row *C.struct_ArrowArray, schema *C.struct_ArrowSchema, c engi
 
 //export merugo_alter_drop_column
 func merugo_alter_drop_column(h C.uintptr_t, cname *C.char, ifExists C.uint8_t, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		name, err := goText(cname, "name", maxNameText)
-		return engine.DropColumn{Name: name, IfExists: ifExists != 0}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			name, err := goText(cname, "name", maxNameText)
+			return engine.DropColumn{Name: name, IfExists: ifExists != 0}, err
+		})
 	})
 }
 
 //export merugo_alter_rename_column
 func merugo_alter_rename_column(h C.uintptr_t, cname, cnew *C.char, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		name, err := goText(cname, "name", maxNameText)
-		if err != nil {
-			return nil, err
-		}
-		newName, err := goText(cnew, "new_name", maxNameText)
-		return engine.RenameColumn{Name: name, NewName: newName}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			name, err := goText(cname, "name", maxNameText)
+			if err != nil {
+				return nil, err
+			}
+			newName, err := goText(cnew, "new_name", maxNameText)
+			return engine.RenameColumn{Name: name, NewName: newName}, err
+		})
 	})
 }
 
 //export merugo_alter_rename_table
 func merugo_alter_rename_table(h C.uintptr_t, cnew *C.char, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		newName, err := goText(cnew, "new_name", maxNameText)
-		return engine.RenameTable{NewName: newName}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			newName, err := goText(cnew, "new_name", maxNameText)
+			return engine.RenameTable{NewName: newName}, err
+		})
 	})
 }
 
 //export merugo_alter_set_default
 func merugo_alter_set_default(h C.uintptr_t, cname, csql *C.char, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		name, err := goText(cname, "name", maxNameText)
-		if err != nil {
-			return nil, err
-		}
-		sql := ""
-		if csql != nil {
-			sql, err = goText(csql, "default_sql", maxSQLText)
-		}
-		return engine.SetDefault{Name: name, SQL: sql}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			name, err := goText(cname, "name", maxNameText)
+			if err != nil {
+				return nil, err
+			}
+			sql := ""
+			if csql != nil {
+				sql, err = goText(csql, "default_sql", maxSQLText)
+			}
+			return engine.SetDefault{Name: name, SQL: sql}, err
+		})
 	})
 }
 
 //export merugo_alter_set_not_null
 func merugo_alter_set_not_null(h C.uintptr_t, cname *C.char, notNull C.uint8_t, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		name, err := goText(cname, "name", maxNameText)
-		return engine.SetNotNull{Name: name, NotNull: notNull != 0}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			name, err := goText(cname, "name", maxNameText)
+			return engine.SetNotNull{Name: name, NotNull: notNull != 0}, err
+		})
 	})
 }
 
 //export merugo_alter_set_type
 func merugo_alter_set_type(h C.uintptr_t, info *C.MeruColumnInfo, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (engine.Alteration, error) {
-		if err := need(info, "info"); err != nil {
-			return nil, err
-		}
-		c, err := goColumnInfo(info)
-		return engine.SetType{Name: c.Name, Type: c.Type}, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			if err := need(info, "info"); err != nil {
+				return nil, err
+			}
+			c, err := goColumnInfo(info)
+			return engine.SetType{Name: c.Name, Type: c.Type}, err
+		})
+	})
+}
+
+//export merugo_alter_set_checks
+func merugo_alter_set_checks(h C.uintptr_t, csql **C.char, n C.uintptr_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		return addAlteration(h, func() (engine.Alteration, error) {
+			texts, err := plainArray(csql, n, "sql")
+			if err != nil {
+				return nil, err
+			}
+			var c engine.SetChecks
+			for _, t := range texts {
+				check, err := goText(t, "sql", maxSQLText)
+				if err != nil {
+					return nil, err
+				}
+				c.Checks = append(c.Checks, check)
+			}
+			return c, nil
+		})
 	})
 }
 
 //export merugo_alter_set_comment
 func merugo_alter_set_comment(h C.uintptr_t, ccolumn, ccomment *C.char, cerr *C.uintptr_t) C.int {
-	return addAlteration(h, cerr, func() (op engine.Alteration, err error) {
-		var c engine.SetComment
-		if ccolumn != nil {
-			if c.Column, err = goText(ccolumn, "column", maxNameText); err != nil {
-				return nil, err
+	return call(cerr, func() error {
+		return addAlteration(h, func() (op engine.Alteration, err error) {
+			var c engine.SetComment
+			if ccolumn != nil {
+				if c.Column, err = goText(ccolumn, "column", maxNameText); err != nil {
+					return nil, err
+				}
+				if c.Column == "" {
+					return nil, invalid("argument column is empty")
+				}
 			}
-			if c.Column == "" {
-				return nil, invalid("argument column is empty")
+			if ccomment != nil {
+				c.Comment, err = goText(ccomment, "comment", maxSQLText)
 			}
-		}
-		if ccomment != nil {
-			c.Comment, err = goText(ccomment, "comment", maxSQLText)
-		}
-		return c, err
+			return c, err
+		})
 	})
 }
 
@@ -194,8 +232,8 @@ func merugo_alter_table(h, alter C.uintptr_t, cerr *C.uintptr_t) C.int {
 	})
 }
 
-//export merugo_table_schema_initial_default
-func merugo_table_schema_initial_default(h, column C.uintptr_t, found *C.int, out *C.struct_ArrowArray, cerr *C.uintptr_t) C.int {
+//export merugo_table_schema_initial_defaults
+func merugo_table_schema_initial_defaults(h C.uintptr_t, found *C.int, out *C.struct_ArrowArray, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
 		if err := need(found, "found"); err != nil {
 			return err
@@ -208,13 +246,14 @@ func merugo_table_schema_initial_default(h, column C.uintptr_t, found *C.int, ou
 			return err
 		}
 		s := t.copyOf()
-		if uint64(column) >= uint64(len(s.Columns)) {
-			return invalid("argument column_index is %d: the schema has %d columns", uint64(column), len(s.Columns))
-		}
-		if *found = 0; s.Columns[column].InitialDefault == nil {
+		some := slices.ContainsFunc(s.Columns, func(c engine.Column) bool { return c.InitialDefault != nil })
+		if *found = 0; !some {
 			return nil
 		}
-		if err := exportBatch(engine.InitialDefaults(s, []int{int(column)}), s, []int{int(column)}, out); err != nil {
+		for i := range s.Columns {
+			s.Columns[i].Nullable = true
+		}
+		if err := exportBatch(engine.InitialDefaults(s), s, nil, out); err != nil {
 			return err
 		}
 		*found = 1

@@ -297,10 +297,9 @@ void meru_table_schema_free(MeruTableSchema *schema) {
 	}
 }
 
-int meru_table_schema_initial_default(const MeruTableSchema *schema, uintptr_t column_index, int *found,
-									  struct ArrowArray *out, char **err) {
+int meru_table_schema_initial_defaults(const MeruTableSchema *schema, int *found, struct ArrowArray *out, char **err) {
 	REFUSE_FORKED(err);
-	return merugo_table_schema_initial_default(HANDLE(schema), column_index, found, out, OUT(err));
+	return merugo_table_schema_initial_defaults(HANDLE(schema), found, out, OUT(err));
 }
 
 const char *meru_table_schema_comment(const MeruTableSchema *schema, uintptr_t column_index) {
@@ -426,6 +425,11 @@ int meru_alter_set_not_null(MeruAlter *alter, const char *name, uint8_t not_null
 int meru_alter_set_type(MeruAlter *alter, const MeruColumnInfo *info, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_alter_set_type(HANDLE(alter), (MeruColumnInfo *)info, OUT(err));
+}
+
+int meru_alter_set_checks(MeruAlter *alter, const char *const *sql, uintptr_t count, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_alter_set_checks(HANDLE(alter), (char **)sql, count, OUT(err));
 }
 
 int meru_alter_set_comment(MeruAlter *alter, const char *column, const char *comment, char **err) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Alteration is one change of a table's schema, for [DB.Alter]: [AddColumn], [DropColumn], [RenameColumn], [RenameTable],
-// [SetDefault], [SetNotNull], [SetType] or [SetComment]. Columns are found as SQL finds them, ignoring ASCII case where no
+// [SetDefault], [SetNotNull], [SetType], [SetChecks] or [SetComment]. Columns are found as SQL finds them, ignoring ASCII case where no
 // name is exact.
 type Alteration interface {
 	// apply changes a schema that is the caller's own. It knows nothing of the rows.
@@ -54,6 +54,9 @@ type SetType struct {
 	Name string
 	Type Type
 }
+
+// SetChecks replaces the conditions of the CHECK constraints, [base.Schema.Checks].
+type SetChecks struct{ Checks []string }
 
 // SetComment sets the comment of a column, or of the table where Column is "". "" drops it.
 type SetComment struct{ Column, Comment string }
@@ -217,6 +220,11 @@ func widenDefault(c *base.Column, value []byte, to Type) ([]byte, error) {
 		return nil, noTimestamp(c)
 	}
 	return widen([]byte{}, value), nil
+}
+
+func (c SetChecks) apply(s *base.Schema) error {
+	s.Checks = slices.Clone(c.Checks)
+	return nil
 }
 
 func (m SetComment) apply(s *base.Schema) error {

@@ -13,12 +13,12 @@ func StorageValue(t Type, storage []byte) (Value, error) { return row.StorageVal
 // Schema returns the schema that the rows of the write must have: the table's when the write began. Do not change it.
 func (w *Write) Schema() *Schema { return w.table.schema }
 
-// InitialDefaults returns one row of what the rows have that are older than the columns of a projection.
-func InitialDefaults(s *Schema, projection []int) *Columns {
-	out := row.NewColumns(s, projection)
+// InitialDefaults returns one row of what the rows have that are older than the columns, NULL where that is nothing.
+func InitialDefaults(s *Schema) *Columns {
+	out := row.NewColumns(s, nil)
 	out.N = 1
-	for i, c := range projection {
-		col, value := &out.Cols[i], s.Columns[c].InitialDefault
+	for i := range out.Cols {
+		col, value := &out.Cols[i], s.Columns[i].InitialDefault
 		if value == nil {
 			col.Nulls = []bool{true}
 			value = make([]byte, col.Type.FixedSize())

@@ -416,11 +416,11 @@ MERU_API int meru_table_schema_add_check(MeruTableSchema *schema, const char *sq
 MERU_API uintptr_t meru_table_schema_check_count(const MeruTableSchema *schema);
 /* The condition of a CHECK constraint, in declared order; belongs to the schema. NULL when out of range. */
 MERU_API const char *meru_table_schema_check(const MeruTableSchema *schema, uintptr_t index);
-/* What rows have in a column that were written before it was added: a struct array of one row and this column, in the
- * types of meru_arrow_schema(), with *found 1. *found 0 and out untouched where that is NULL. The caller releases *out.
- */
-MERU_API int meru_table_schema_initial_default(const MeruTableSchema *schema, uintptr_t column_index, int *found,
-											   struct ArrowArray *out, char **err);
+/* What rows have in columns that were added behind them: a struct array of one row and all columns, in the types of
+ * meru_arrow_schema() (NULL for nothing, also where the column is not nullable), with *found 1. *found 0 and out
+ * untouched where no column has such a default. The caller releases *out. */
+MERU_API int meru_table_schema_initial_defaults(const MeruTableSchema *schema, int *found, struct ArrowArray *out,
+												char **err);
 /* The comment of a column, or of the table for UINTPTR_MAX; NULL for none. It belongs to the schema. */
 MERU_API const char *meru_table_schema_comment(const MeruTableSchema *schema, uintptr_t column_index);
 MERU_API int meru_table_schema_set_comment(MeruTableSchema *schema, uintptr_t column_index, const char *comment,
@@ -505,6 +505,8 @@ MERU_API int meru_alter_set_not_null(MeruAlter *alter, const char *name, uint8_t
  * to TimestampUs, integers to Decimal, Float, Double and Utf8 where each value is exact, Enum to Utf8 and to more
  * labels. */
 MERU_API int meru_alter_set_type(MeruAlter *alter, const MeruColumnInfo *info, char **err);
+/* Replaces the conditions of all CHECK constraints. */
+MERU_API int meru_alter_set_checks(MeruAlter *alter, const char *const *sql, uintptr_t count, char **err);
 /* column NULL: the table's. comment NULL: none. */
 MERU_API int meru_alter_set_comment(MeruAlter *alter, const char *column, const char *comment, char **err);
 /* Makes the changes, in the order in which they were added: all of them or, after an error, none. Files stay as they

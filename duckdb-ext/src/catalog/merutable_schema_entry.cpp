@@ -1,5 +1,6 @@
 #include "catalog/merutable_schema_entry.hpp"
 
+#include "catalog/alter_table.hpp"
 #include "catalog/merutable_table_entry.hpp"
 #include "catalog/merutable_transaction.hpp"
 #include "catalog/table_definition.hpp"
@@ -112,14 +113,22 @@ void MerutableSchemaEntry::ThrowUnsupported(const char *what) const {
 								  what, merutable.GetName());
 }
 
-void MerutableSchemaEntry::Alter(CatalogTransaction, AlterInfo &info) {
-	switch (info.type) {
-	case AlterType::SET_COMMENT:
-	case AlterType::SET_COLUMN_COMMENT:
-		ThrowUnsupported("COMMENT ON");
-	default:
-		throw NotImplementedException("ALTER TABLE is not supported in merutable databases");
+void MerutableSchemaEntry::Alter(CatalogTransaction transaction, AlterInfo &info) {
+	merutable.RequireWritable();
+	auto &context = transaction.GetContext();
+	auto &merutable_transaction = MerutableTransaction::Get(context, merutable);
+	merutable_transaction.RefuseInside("ALTER TABLE");
+	auto tables = merutable_transaction.Tables();
+	auto found = tables->Find(info.name);
+	if (!found) {
+		if (info.if_not_found == OnEntryNotFound::RETURN_NULL) {
+			return;
+		}
+		throw CatalogException("Table with name \"%s\" does not exist any more", info.name);
 	}
+	MeruAlterHandle alter;
+	AlterTable::Translate(context, *found->entry, info, alter);
+	merutable_transaction.Alter(*found->database, alter);
 }
 
 optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateIndex(CatalogTransaction, CreateIndexInfo &,

@@ -56,10 +56,16 @@ shared_ptr<MerutableTableEntry> MerutableTableEntry::Create(Catalog &catalog, Sc
 			definition.SetDefaultValue(
 				ParseStored("The DEFAULT of column \"" + column.name + "\"", column.default_sql));
 		}
+		if (!column.comment.empty()) {
+			definition.SetComment(Value(column.comment));
+		}
 		info.columns.AddColumn(std::move(definition));
 		if (!column.nullable || table.IsKey(i)) {
 			info.constraints.push_back(make_uniq<NotNullConstraint>(LogicalIndex(i)));
 		}
+	}
+	if (!table.comment.empty()) {
+		info.comment = Value(table.comment);
 	}
 	vector<string> key_names;
 	for (auto index : table.key) {

@@ -1,5 +1,6 @@
 #include "catalog/merutable_transaction.hpp"
 
+#include "catalog/alter_table.hpp"
 #include "catalog/merutable_storage.hpp"
 #include "catalog/merutable_table_entry.hpp"
 #include "duckdb/common/exception.hpp"
@@ -14,7 +15,7 @@ namespace duckdb {
 namespace {
 
 [[noreturn]] void ThrowChanged(const MeruTable &table) {
-	throw TransactionException("Table \"%s\" was dropped or replaced while the statement was planned", table.name);
+	throw TransactionException("Table \"%s\" was dropped, replaced or altered while the statement was planned", table.name);
 }
 
 } // namespace
@@ -225,6 +226,15 @@ bool MerutableTransaction::DropTable(const string &name) {
 	}
 	auto table = catalog.Database().OpenTable(name);
 	return table && MeruCallIfFound([&](char **err) { return meru_drop_table(table->Get(), err); });
+}
+
+void MerutableTransaction::Alter(MeruDatabase &table, const MeruAlterHandle &alter) {
+	catalog.RequireWritable();
+	char *message = nullptr;
+	auto status = meru_alter_table(table.Get(), alter.Get(), &message);
+	if (status != MeruStatus_Ok) {
+		AlterTable::ThrowError(status, message);
+	}
 }
 
 void MerutableTransaction::RefuseInside(const char *what) const {

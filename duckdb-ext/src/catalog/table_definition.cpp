@@ -36,11 +36,8 @@ void SetKey(MeruTable &table, const CreateTableInfo &info, const UniqueConstrain
 }
 
 void AddCheck(MeruTable &table, const CheckConstraint &constraint) {
-	auto text = ExpressionText(*constraint.expression);
-	if (text.empty()) {
-		throw BinderException("Table \"%s\": %s cannot be stored", table.name, constraint.ToString());
-	}
-	table.checks.push_back(std::move(text));
+	table.checks.push_back(
+		TableDefinition::StoredText("Table \"" + table.name + "\": the CHECK constraint", *constraint.expression));
 }
 
 void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constraint &constraint) {
@@ -65,36 +62,6 @@ void ApplyConstraint(MeruTable &table, const CreateTableInfo &info, const Constr
 	}
 }
 
-//! The DEFAULT as text that can be parsed again.
-string DefaultText(const ColumnDefinition &definition) {
-	auto text = ExpressionText(definition.DefaultValue());
-	if (text.empty()) {
-		throw BinderException("Column \"%s\": the DEFAULT %s cannot be stored", definition.Name(),
-							  definition.DefaultValue().ToString());
-	}
-	return text;
-}
-
-MeruColumn MakeColumn(const ColumnDefinition &definition) {
-	auto &name = definition.Name();
-	if (definition.Generated()) {
-		throw BinderException("Column \"%s\": generated columns are not supported in merutable tables", name);
-	}
-	if (definition.CompressionType() != CompressionType::COMPRESSION_AUTO) {
-		throw BinderException("Column \"%s\": USING COMPRESSION is not supported in merutable tables", name);
-	}
-	if (definition.Type().id() == LogicalTypeId::VARCHAR && !StringType::GetCollation(definition.Type()).empty()) {
-		throw BinderException("Column \"%s\": COLLATE is not supported in merutable tables", name);
-	}
-	MeruColumn result;
-	result.name = name;
-	result.type = definition.Type();
-	if (definition.HasDefaultValue()) {
-		result.default_sql = DefaultText(definition);
-	}
-	return result;
-}
-
 MeruTable MakeColumns(const CreateTableInfo &info) {
 	MeruTable result;
 	result.name = info.table;
@@ -103,7 +70,7 @@ MeruTable MakeColumns(const CreateTableInfo &info) {
 							  info.table);
 	}
 	for (auto &definition : info.columns.Logical()) {
-		result.columns.push_back(MakeColumn(definition));
+		result.columns.push_back(TableDefinition::MakeColumn(definition));
 	}
 	return result;
 }
@@ -133,6 +100,34 @@ vector<idx_t> ParseKey(const CreateTableInfo &info, const ParsedExpression &opti
 }
 
 } // namespace
+
+MeruColumn TableDefinition::MakeColumn(const ColumnDefinition &definition) {
+	auto &name = definition.Name();
+	if (definition.Generated()) {
+		throw BinderException("Column \"%s\": generated columns are not supported in merutable tables", name);
+	}
+	if (definition.CompressionType() != CompressionType::COMPRESSION_AUTO) {
+		throw BinderException("Column \"%s\": USING COMPRESSION is not supported in merutable tables", name);
+	}
+	if (definition.Type().id() == LogicalTypeId::VARCHAR && !StringType::GetCollation(definition.Type()).empty()) {
+		throw BinderException("Column \"%s\": COLLATE is not supported in merutable tables", name);
+	}
+	MeruColumn result;
+	result.name = name;
+	result.type = definition.Type();
+	if (definition.HasDefaultValue()) {
+		result.default_sql = StoredText("Column \"" + name + "\": the DEFAULT", definition.DefaultValue());
+	}
+	return result;
+}
+
+string TableDefinition::StoredText(const string &what, const ParsedExpression &expression) {
+	auto text = ExpressionText(expression);
+	if (text.empty()) {
+		throw BinderException("%s %s cannot be stored", what, expression.ToString());
+	}
+	return text;
+}
 
 MeruTable TableDefinition::Make(const CreateTableInfo &info) {
 	for (auto &option : info.options) {

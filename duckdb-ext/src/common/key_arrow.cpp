@@ -9,11 +9,28 @@ namespace duckdb {
 namespace {
 
 //! Values in Arrow's types into those of the table.
-void DecodeRow(DataChunk &raw, DataChunk &output) {
+void DecodeValues(DataChunk &raw, DataChunk &output) {
 	for (idx_t i = 0; i < output.ColumnCount(); i++) {
 		StoredForm::Decode(raw.data[i], output.data[i], raw.size());
 	}
 	output.SetCardinality(raw.size());
+}
+
+//! The one row of an array of all columns. Returns false where there is none.
+bool DecodeRow(ClientContext &context, const MeruSnapshotRef &snapshot, unique_ptr<ArrowArrayWrapper> row,
+			   DataChunk &output) {
+	ArrowSchema schema;
+	memset(&schema, 0, sizeof(schema));
+	MeruCall([&](char **err) { return meru_arrow_schema(snapshot.Schema(), &schema, err); });
+	ArrowColumns columns(context, schema);
+	ArrowBatch batch(context, columns, std::move(row));
+	DataChunk raw;
+	raw.Initialize(context, columns.Types());
+	if (!batch.Next(raw)) {
+		return false;
+	}
+	DecodeValues(raw, output);
+	return true;
 }
 
 } // namespace
@@ -41,7 +58,7 @@ DataChunk &RowLookup::Find(DataChunk &keys) {
 		ArrowBatch batch(context, *columns, std::move(result));
 		while (batch.Next(raw)) {
 			decoded.Reset();
-			DecodeRow(context, raw, decoded);
+			DecodeValues(raw, decoded);
 			rows.Append(decoded);
 		}
 	};
@@ -64,18 +81,30 @@ bool LookupKey(ClientContext &context, const MeruSnapshotRef &snapshot, DataChun
 	if (!found) {
 		return false;
 	}
-	ArrowSchema schema;
-	memset(&schema, 0, sizeof(schema));
-	MeruCall([&](char **err) { return meru_arrow_schema(snapshot.Schema(), &schema, err); });
-	ArrowColumns columns(context, schema);
-	ArrowBatch batch(context, columns, std::move(row));
-	DataChunk raw;
-	raw.Initialize(context, columns.Types());
-	if (!batch.Next(raw)) {
-		return false;
+	return DecodeRow(context, snapshot, std::move(row), output);
+}
+
+vector<Value> InitialDefaults(ClientContext &context, const MeruSnapshotRef &snapshot) {
+	vector<Value> result;
+	for (auto &type : snapshot.Table().Types()) {
+		result.emplace_back(type);
 	}
-	DecodeRow(raw, output);
-	return true;
+	int found = 0;
+	auto row = make_uniq<ArrowArrayWrapper>();
+	MeruCall([&](char **err) {
+		return meru_table_schema_initial_defaults(snapshot.Schema(), &found, &row->arrow_array, err);
+	});
+	if (!found) {
+		return result;
+	}
+	DataChunk values;
+	values.Initialize(context, snapshot.Table().Types());
+	if (DecodeRow(context, snapshot, std::move(row), values)) {
+		for (idx_t i = 0; i < result.size(); i++) {
+			result[i] = values.GetValue(i, 0);
+		}
+	}
+	return result;
 }
 
 } // namespace duckdb

@@ -25,11 +25,27 @@ vector<MeruField> FieldsOf(const MeruColumnInfo &info) {
 	return result;
 }
 
+//! The number for the table itself.
+constexpr idx_t TABLE_COMMENT = UINTPTR_MAX;
+
+string CommentOf(const MeruTableSchema &schema, idx_t column) {
+	auto comment = meru_table_schema_comment(&schema, column);
+	return comment ? comment : "";
+}
+
+void SetComment(const MeruSchemaHandle &schema, idx_t column, const string &comment) {
+	if (!comment.empty()) {
+		MeruCall(
+			[&](char **err) { return meru_table_schema_set_comment(schema.Get(), column, comment.c_str(), err); });
+	}
+}
+
 } // namespace
 
 MeruTable MeruTable::FromEngine(const MeruTableSchema &schema) {
 	MeruTable result;
 	result.name = meru_table_schema_name(&schema);
+	result.comment = CommentOf(schema, TABLE_COMMENT);
 	auto count = meru_table_schema_column_count(&schema);
 	result.columns.reserve(count);
 	for (idx_t i = 0; i < count; i++) {
@@ -41,6 +57,7 @@ MeruTable MeruTable::FromEngine(const MeruTableSchema &schema) {
 		column.type = MeruTypeMapping::FromEngine(info);
 		column.nullable = info.nullable != 0;
 		column.default_sql = info.default_sql ? info.default_sql : "";
+		column.comment = CommentOf(schema, i);
 		column.field_id = info.field_id;
 		column.fields = FieldsOf(info);
 		column.fixed_length = info.type == MeruColumnType_FixedLenBytes ? info.fixed_byte_len : 0;
@@ -71,6 +88,10 @@ MeruSchemaHandle MeruTable::ToEngine() const {
 		info.default_sql = column.default_sql.empty() ? nullptr : column.default_sql.c_str();
 		MeruCall([&](char **err) { return meru_table_schema_add_column(result.Get(), &info, err); });
 	}
+	SetComment(result, TABLE_COMMENT, comment);
+	for (idx_t i = 0; i < columns.size(); i++) {
+		SetComment(result, i, columns[i].comment);
+	}
 	for (auto index : key) {
 		MeruCall([&](char **err) { return meru_table_schema_add_key(result.Get(), index, err); });
 	}
@@ -81,14 +102,16 @@ MeruSchemaHandle MeruTable::ToEngine() const {
 }
 
 bool MeruTable::Equals(const MeruTable &other) const {
-	if (name != other.name || key != other.key || checks != other.checks || columns.size() != other.columns.size()) {
+	if (name != other.name || comment != other.comment || key != other.key || checks != other.checks ||
+		columns.size() != other.columns.size()) {
 		return false;
 	}
 	for (idx_t i = 0; i < columns.size(); i++) {
 		auto &a = columns[i];
 		auto &b = other.columns[i];
 		if (a.name != b.name || a.type != b.type || a.nullable != b.nullable || a.default_sql != b.default_sql ||
-			a.field_id != b.field_id || a.fields != b.fields || a.fixed_length != b.fixed_length) {
+			a.comment != b.comment || a.field_id != b.field_id || a.fields != b.fields ||
+			a.fixed_length != b.fixed_length) {
 			return false;
 		}
 	}

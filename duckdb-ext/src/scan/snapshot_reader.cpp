@@ -1,5 +1,6 @@
 #include "scan/snapshot_reader.hpp"
 
+#include "common/key_arrow.hpp"
 #include "common/statement_snapshots.hpp"
 #include "duckdb/common/multi_file/multi_file_function.hpp"
 #include "duckdb/parser/expression/constant_expression.hpp"
@@ -28,16 +29,18 @@ unique_ptr<MultiFileReader> SnapshotMultiFileReader::Create(const TableFunction 
 shared_ptr<MultiFileList> SnapshotMultiFileReader::CreateFileList(ClientContext &context, const vector<string> &paths,
 																  const FileGlobInput &) {
 	auto lease = info->lease ? info->lease : StatementSnapshots::Get(context, paths[0]);
+	initial_defaults = InitialDefaults(context, *lease->Get());
 	return make_shared_ptr<SnapshotFileList>(std::move(lease), info->table);
 }
 
 bool SnapshotMultiFileReader::Bind(MultiFileOptions &, MultiFileList &files, vector<LogicalType> &return_types,
 								   vector<string> &names, MultiFileReaderBindData &bind_data) {
 	auto snapshot = files.Cast<SnapshotFileList>().Lease().Get();
-	for (auto &column : snapshot->Table().columns) {
+	for (idx_t i = 0; i < snapshot->Table().columns.size(); i++) {
+		auto &column = snapshot->Table().columns[i];
 		auto definition = ColumnConversion::Define(column, column.type);
 		// What a file reads as that was written before the column existed.
-		definition.default_expression = make_uniq<ConstantExpression>(Value(column.type));
+		definition.default_expression = make_uniq<ConstantExpression>(initial_defaults.at(i));
 		bind_data.schema.push_back(std::move(definition));
 		return_types.push_back(column.type);
 		names.push_back(column.name);
@@ -134,6 +137,7 @@ unique_ptr<Expression> SnapshotMultiFileReader::GetVirtualColumnExpression(
 
 unique_ptr<MultiFileReader> SnapshotMultiFileReader::Copy() const {
 	auto result = make_uniq<SnapshotMultiFileReader>(info);
+	result->initial_defaults = initial_defaults;
 	result->function_name = function_name;
 	return std::move(result);
 }

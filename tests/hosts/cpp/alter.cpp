@@ -60,6 +60,8 @@ void Changes() {
 		OK(meru_alter_set_default(c.alter, "text", "'x'", &err));
 		OK(meru_alter_set_comment(c.alter, nullptr, "about the table", &err));
 		OK(meru_alter_set_comment(c.alter, "n", "about n", &err));
+		const char *checks[] = {"d > 0", "n > 0"};
+		OK(meru_alter_set_checks(c.alter, checks, 2, &err));
 		OK(meru_alter_table(db, c.alter, &err));
 	}
 	CHECK(RowText(db, 1) == "1,one,1,7" && RowText(db, 2) == "2,two,2,7", "%s; %s", RowText(db, 1).c_str(),
@@ -74,20 +76,23 @@ void Changes() {
 	CHECK(std::string(meru_table_schema_name(schema)) == "renamed", "name");
 	CHECK(std::string(meru_table_schema_comment(schema, UINTPTR_MAX)) == "about the table", "comment");
 	CHECK(std::string(meru_table_schema_comment(schema, 3)) == "about n", "comment of a column");
+	CHECK(meru_table_schema_check_count(schema) == 2 && std::string(meru_table_schema_check(schema, 1)) == "n > 0",
+		  "checks");
 	CHECK(!meru_table_schema_comment(schema, 0) && !meru_table_schema_comment(schema, 9), "no comment");
 	MeruColumnInfo info{};
 	OK(meru_table_schema_column(schema, 3, &info, &err));
 	CHECK(std::string(info.name) == "n" && info.field_id == 4 && !info.nullable, "column n");
 	int found = -1;
 	ArrowArray initial{};
-	OK(meru_table_schema_initial_default(schema, 3, &found, &initial, &err));
-	CHECK(found == 1 && initial.length == 1 && initial.n_children == 1 && At<int32_t>(*initial.children[0], 0) == 7,
-		  "initial default");
+	OK(meru_table_schema_initial_defaults(schema, &found, &initial, &err));
+	CHECK(found == 1 && initial.length == 1 && initial.n_children == 4 && At<int32_t>(*initial.children[3], 0) == 7 &&
+			  IsValid(*initial.children[3], 0) && !IsValid(*initial.children[1], 0),
+		  "initial defaults");
 	Release(initial);
-	OK(meru_table_schema_initial_default(schema, 1, &found, &initial, &err));
+	auto plain = BuildSchema("t", {{"a", MeruColumnType_Int32}}, {});
+	OK(meru_table_schema_initial_defaults(plain, &found, &initial, &err));
 	CHECK(found == 0, "no initial default");
-	EXPECT_ABOUT(MeruStatus_ErrInvalidArg, "column_index",
-				 meru_table_schema_initial_default(schema, 4, &found, &initial, &err));
+	meru_table_schema_free(plain);
 	meru_table_schema_free(schema);
 
 	info.type = MeruColumnType_Int64;

@@ -87,8 +87,10 @@ def classify(sql):
         return Statement("write", _dotted(rest))
     if verb == "truncate":
         return Statement("write", _dotted([t for t in rest if not t.is_word("table")]))
-    if verb in ("create", "drop", "alter", "comment"):
+    if verb in ("create", "drop", "alter"):
         return Statement(verb, _object(rest))
+    if verb == "comment":  # ON TABLE, ON COLUMN
+        return Statement(verb, _dotted(rest[2:]))
     if verb == "copy":
         return _copy(rest)
     if verb == "attach":

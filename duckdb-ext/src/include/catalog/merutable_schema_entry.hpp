@@ -20,8 +20,10 @@ class MerutableSchemaEntry : public SchemaCatalogEntry {
 	//! Whether a table of that name is to be created: false where one exists and that is fine. Throws where it is not.
 	bool MayCreate(ClientContext &context, const string &name, OnCreateConflict on_conflict);
 
-	// Not possible, each with an error that says so.
+	//! ALTER TABLE and COMMENT ON.
 	void Alter(CatalogTransaction transaction, AlterInfo &info) override;
+
+	// Not possible, each with an error that says so.
 	optional_ptr<CatalogEntry> CreateIndex(CatalogTransaction transaction, CreateIndexInfo &info,
 										   TableCatalogEntry &table) override;
 	optional_ptr<CatalogEntry> CreateFunction(CatalogTransaction transaction, CreateFunctionInfo &info) override;

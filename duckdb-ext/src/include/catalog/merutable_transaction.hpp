@@ -9,6 +9,7 @@
 #include "duckdb/transaction/transaction.hpp"
 
 namespace duckdb {
+class MeruAlterHandle;
 
 //! Sees the state as of its first look until it ends. What it writes becomes visible, all at once, when it commits: a
 //! statement of its own through one change of the engine, several statements (BEGIN … COMMIT) through a transaction of the
@@ -51,6 +52,8 @@ class MerutableTransaction : public Transaction {
 	bool DropTable(const string &name);
 	//! Throws in a transaction of several statements, for what would take effect at once.
 	void RefuseInside(const char *what) const;
+	//! Changes the schema of the table that a handle is of, at once.
+	void Alter(MeruDatabase &table, const MeruAlterHandle &alter);
 
 	//! The older states of tables that the transaction reads.
 	HistoricTables &Historic() {

@@ -5,6 +5,8 @@
 #include "common/table_schema.hpp"
 
 namespace duckdb {
+class ColumnDefinition;
+class ParsedExpression;
 struct CreateTableInfo;
 
 struct TableDefinition {
@@ -15,6 +17,11 @@ struct TableDefinition {
 	//! For CREATE TABLE … AS, which has no place for PRIMARY KEY: the option that names it.
 	static constexpr const char *KEY_OPTION = "primary_key";
 	static MeruTable MakeAs(const CreateTableInfo &info);
+
+	//! A column without its place in a table. Refuses by name what cannot be stored.
+	static MeruColumn MakeColumn(const ColumnDefinition &definition);
+	//! An expression as text that can be parsed again. Where it cannot, the error says what it is of.
+	static string StoredText(const string &what, const ParsedExpression &expression);
 };
 
 } // namespace duckdb

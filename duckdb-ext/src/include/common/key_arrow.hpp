@@ -32,4 +32,7 @@ class RowLookup {
 	DataChunk rows;
 };
 
+//! What rows have in each column that are older than it; NULLs of the columns' types where that is nothing.
+vector<Value> InitialDefaults(ClientContext &context, const MeruSnapshotRef &snapshot);
+
 } // namespace duckdb

@@ -25,6 +25,8 @@ struct MeruColumn {
 	bool nullable = true;
 	//! DEFAULT as SQL text; empty: none.
 	string default_sql;
+	//! COMMENT ON COLUMN; empty: none.
+	string comment;
 	//! Below: known of tables that exist.
 	int32_t field_id = 0;
 	//! The bytes of a column that was declared with a fixed length, through the C interface. 0 else.
@@ -56,6 +58,8 @@ class MeruSchemaHandle {
 struct MeruTable {
 	string name;
 	vector<MeruColumn> columns;
+	//! COMMENT ON TABLE; empty: none.
+	string comment;
 	//! Columns of the primary key, in key order.
 	vector<idx_t> key;
 	//! The conditions of CHECK constraints as SQL text, in declared order.

@@ -38,6 +38,8 @@ struct SnapshotMultiFileReader : public MultiFileReader {
 	shared_ptr<ScanFunctionInfo> info;
 	//! The sequence number, as files have it.
 	unique_ptr<MultiFileColumnDefinition> seq_column;
+	//! By column of the table that is bound.
+	vector<Value> initial_defaults;
 };
 
 } // namespace duckdb
