@@ -273,7 +273,7 @@ func merugo_table_schema_comment(h, column C.uintptr_t) (comment C.uintptr_t) {
 
 //export merugo_table_schema_set_comment
 func merugo_table_schema_set_comment(h, column C.uintptr_t, ccomment *C.char, cerr *C.uintptr_t) C.int {
-	return call(cerr, func() (err error) {
+	return call(cerr, func() error {
 		t, err := lookup[tableSchema](h, "schema")
 		if err != nil {
 			return err
