@@ -82,7 +82,7 @@ def run(options, work):
                         rows({"rows": options.rows, "n": options.batch}, seed + i * options.batch))
             for at, side in enumerate(sides):
                 took[at] += side.timed(f"{prefix} INTO {{t}} AS t SELECT * FROM batch{suffix}")
-        report(f"{suffix.strip() or 'INSERT'} of {options.batch}", options.batches * options.batch, took)
+        report(f"{suffix.strip()[:21] or 'INSERT'} of {options.batch}", options.batches * options.batch, took)
 
     def report(what, count, took):
         print(f"{what:44} ours {count / took[0]:11,.0f} rows/s  native {count / took[1]:11,.0f} rows/s  "
