@@ -74,7 +74,27 @@ func (c *core) listFiles(s *readState, next *manifest.Manifest, ch change, w *dv
 	}
 	sortFiles(files)
 	next.Files = files
+	if s.manifest != nil && s.manifest.TableUUID == next.TableUUID && ch.dropsRows(s) {
+		next.DroppedSeq = next.FlushedSeq
+	}
 	return nil
+}
+
+// dropsRows reports whether rows of the files that go, dead ones included, are in none of those that come.
+func (ch *change) dropsRows(s *readState) bool {
+	if len(ch.removed) == 0 {
+		return false
+	}
+	rows := int64(0)
+	for _, f := range s.files {
+		if ch.removed[f.dataFile] {
+			rows += f.meta.Rows
+		}
+	}
+	for _, n := range ch.added {
+		rows -= n.meta.Rows
+	}
+	return rows != 0
 }
 
 // changed returns what the manifest says of a file that stays.

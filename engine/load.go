@@ -297,6 +297,10 @@ func (l *load) change(s *readState, seq base.Seq) (*manifest.Manifest, change, e
 	next.FlushedSeq = seq
 	if l.w.creates != nil {
 		next.Schema, next.TableUUID, next.Dropped, next.MinLog = l.w.table.schema, newUUID(), false, c.nextLog
+		next.DroppedSeq = 0
+	}
+	if len(l.merged) > 0 && len(l.streamed) > 0 {
+		next.DroppedSeq = seq // of two rows of one key only the deletion vectors tell which one counts
 	}
 	return next, ch, nil
 }

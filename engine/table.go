@@ -185,7 +185,7 @@ func (c *core) create(t *table) error {
 		return err
 	}
 	next := c.nextManifest("create")
-	next.Schema, next.TableUUID, next.Dropped = t.schema, newUUID(), false
+	next.Schema, next.TableUUID, next.Dropped, next.DroppedSeq = t.schema, newUUID(), false, 0
 	next.FlushedSeq = max(next.FlushedSeq, c.lastSeq)
 	s := c.current()
 	defer s.unref()

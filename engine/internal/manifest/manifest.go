@@ -5,6 +5,7 @@ package manifest
 import (
 	"encoding/json"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -19,6 +20,7 @@ const (
 	// PropFirstSeq and PropLastSeq are the range of sequence numbers that the commit made durable in files.
 	PropFirstSeq = "merutable.first_seq"
 	PropLastSeq  = "merutable.last_seq"
+	propDropped  = "merutable.dropped_seq"
 )
 
 // File describes one data file and its deletion vector.
@@ -52,6 +54,9 @@ type Manifest struct {
 	// MinLog is the first log whose rows may not be in files; FlushedSeq the largest sequence number in files.
 	MinLog     uint64
 	FlushedSeq base.Seq
+	// DroppedSeq is 0 as long as the files hold a trace of every version of a row that any file of the table ever held.
+	// Else versions of at most this sequence number were dropped by compactions: the change feed asks.
+	DroppedSeq base.Seq
 	Properties map[string]string // without the schema
 
 	stamp stamp // of the file it was read from; zero where it was not
@@ -75,6 +80,9 @@ func (m *Manifest) toProto() (*pb.Manifest, error) {
 	}
 	for k, v := range m.Properties {
 		p.Properties[k] = v
+	}
+	if m.DroppedSeq != 0 {
+		p.Properties[propDropped] = strconv.FormatUint(m.DroppedSeq, 10)
 	}
 	if m.Schema != nil {
 		js, err := json.Marshal(m.Schema)
@@ -112,7 +120,15 @@ func fromProto(p *pb.Manifest) (*Manifest, error) {
 		return nil, base.Errorf(base.CodeCorruption, "log number %d or flushed sequence %d is negative", p.MinLogNumber, p.FlushedSeq)
 	}
 	for k, v := range p.Properties {
-		if k != propSchema {
+		switch k {
+		case propSchema:
+		case propDropped:
+			seq, err := strconv.ParseUint(v, 10, 63)
+			if err != nil {
+				return nil, base.Wrapf(base.CodeCorruption, err, "property %s", k)
+			}
+			m.DroppedSeq = seq
+		default:
 			m.Properties[k] = v
 		}
 	}
