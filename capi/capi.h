@@ -55,4 +55,8 @@ static inline int capi_ask_interrupt(MeruInterruptFn interrupt, uintptr_t ctx) {
 	return interrupt((void *)ctx);
 }
 
+static inline void capi_tell_progress(MeruProgressFn progress, uintptr_t ctx, double done) {
+	progress((void *)ctx, done);
+}
+
 #endif

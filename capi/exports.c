@@ -144,6 +144,12 @@ int meru_collect_garbage(MeruHandle *db, uint8_t dry_run, struct ArrowArrayStrea
 	return merugo_collect_garbage(HANDLE(db), dry_run, out, OUT(err));
 }
 
+int meru_changes(const MeruHandle *db, uint64_t since, uint64_t until, const MeruWatch *watch, uint64_t *next_since,
+				 struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_changes(HANDLE(db), since, until, (MeruWatch *)watch, next_since, out, OUT(err));
+}
+
 int meru_inspect(const MeruHandle *db, const char *what, struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_inspect(HANDLE(db), (char *)what, out, OUT(err));

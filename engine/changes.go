@@ -143,6 +143,9 @@ func (f *Changes) Close() {
 	f.plan = nil
 }
 
+// Detach ends the calls of Interrupt: whoever gave it may be gone when batches are asked for.
+func (f *Changes) Detach() { f.o.Interrupt = nil }
+
 func (f *Changes) interrupted() error {
 	if f.o.Interrupt != nil && f.o.Interrupt() {
 		return base.Errorf(base.CodeCancelled, "interrupted")

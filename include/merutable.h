@@ -781,6 +781,26 @@ MERU_API int meru_compact_range(MeruHandle *db, const MeruValue *lower, uintptr_
  * are left alone. The caller releases *out. */
 MERU_API int meru_collect_garbage(MeruHandle *db, uint8_t dry_run, struct ArrowArrayStream *out, char **err);
 
+/* Told now and then during long calls how much is done, from 0 to 1, never less than before. */
+typedef void (*MeruProgressFn)(void *ctx, double done);
+
+/* What to ask and tell during a long call, on the thread that calls. Both may be NULL; ctx is passed to both. */
+typedef struct MeruWatch {
+	MeruInterruptFn interrupt;
+	MeruProgressFn progress;
+	void *ctx;
+} MeruWatch;
+
+/* What happened to the rows of the table: the changes with since < seq <= until (0: until now) in the order of their
+ * sequence numbers, as a stream, which the caller releases. Each row: seq (uint64), op (utf8: insert, update, delete), the
+ * key columns in key order, all columns as they were before ("before.name"), and after ("after.name"); the values of an
+ * image that a change has not got are all NULL. Versions of a row that a flush has merged are folded into the one after
+ * them. ErrInvalidArg where the changes since then are not kept any more; the message names the oldest since there is.
+ * *next_since (may be NULL) is up to where the stream is complete: since of the next call. The work is done in this call,
+ * which watch (may be NULL) is for; rows that do not fit in memory are kept in temporary files until the release. */
+MERU_API int meru_changes(const MeruHandle *db, uint64_t since, uint64_t until, const MeruWatch *watch,
+						  uint64_t *next_since, struct ArrowArrayStream *out, char **err);
+
 /* What there is to know of a database, as a stream of struct arrays, which the caller releases. Later versions may add
  * columns at the end. Counts and sizes are int64, sizes in bytes. By what:
  *   "stats"     name, value, unit (utf8): the numbers of meru_stats_json(); nested ones as "outer.inner"

@@ -13,6 +13,7 @@ static void LoadInternal(ExtensionLoader &loader) {
 	MerutableScan::Register(loader);
 	MerutableGet::Register(loader);
 	MerutableFlush::Register(loader);
+	MerutableChanges::Register(loader);
 	MerutableCompact::Register(loader);
 	MerutableReports::Register(loader);
 	MerutableSettings::Register(loader);

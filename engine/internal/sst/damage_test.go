@@ -94,7 +94,7 @@ func readAll(data []byte, s *base.Schema, rows []testRow, fs vfs.FS) error {
 	if err != nil {
 		return err
 	}
-	return r.Verify()
+	return r.Verify(VerifyOptions{})
 }
 
 // acceptable checks that an error of reading damage says what it must.

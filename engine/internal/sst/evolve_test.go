@@ -111,7 +111,7 @@ func TestWidened(t *testing.T) {
 				t.Fatalf("row %d: the reader of the old schema reads %+v", i, before.Cols[4].Value(0))
 			}
 		}
-		must(t, w.Verify())
+		must(t, w.Verify(VerifyOptions{}))
 	}
 }
 

@@ -109,7 +109,7 @@ func TestLongKeys(t *testing.T) {
 	r, _, _ := writeFile(t, WriterOptions{Schema: s}, rows, NewCache(1<<20))
 	checkIter(t, r, s, rows)
 	checkGets(t, r, s, rows, 1)
-	must(t, r.Verify())
+	must(t, r.Verify(VerifyOptions{}))
 }
 
 // TestArrowReader reads a file with the library's own Arrow reader: names, field ids, row counts and some values.

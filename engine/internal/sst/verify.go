@@ -51,18 +51,33 @@ func parseChecksums(stored string, groups int, size int64) (checksums, error) {
 	return out, nil
 }
 
+// VerifyOptions say who follows a verification. The zero value means nobody.
+type VerifyOptions struct {
+	// Ask is asked now and then; an error ends the verification.
+	Ask func() error
+	// Row is called with each row of the file, in order.
+	Row func(key []byte, seq base.Seq, op base.Op) error
+}
+
+func (o *VerifyOptions) ask() error {
+	if o.Ask == nil {
+		return nil
+	}
+	return o.Ask()
+}
+
 // Verify reads the whole file and checks what reads take on trust: the checksums, the order of the
 // keys, the key index, the bloom filters, and that every column of every row decodes. It returns the first fault.
-func (r *Reader) Verify() error {
+func (r *Reader) Verify(o VerifyOptions) error {
 	return guard(r.path, "verifying", func() error {
-		if err := r.verifySums(); err != nil {
+		if err := r.verifySums(&o); err != nil {
 			return err
 		}
-		return r.verifyRows()
+		return r.verifyRows(&o)
 	})
 }
 
-func (r *Reader) verifySums() error {
+func (r *Reader) verifySums(o *VerifyOptions) error {
 	stored, err := r.keyValue(checksumsKey)
 	if err != nil {
 		return err
@@ -73,7 +88,7 @@ func (r *Reader) verifySums() error {
 	}
 	at := int64(0)
 	for i, s := range sums {
-		crc, err := r.sum(at, s.end)
+		crc, err := r.sum(at, s.end, o)
 		if err != nil {
 			return err
 		}
@@ -82,7 +97,7 @@ func (r *Reader) verifySums() error {
 		}
 		at = s.end
 	}
-	crc, err := r.sum(at, r.size-footerTrailer-r.footerBytes)
+	crc, err := r.sum(at, r.size-footerTrailer-r.footerBytes, o)
 	if err == nil && crc != r.tailSum {
 		err = base.Errorf(base.CodeCorruption, "bloom filters and page index have checksum %08x, stored is %08x", crc, r.tailSum)
 	}
@@ -90,9 +105,12 @@ func (r *Reader) verifySums() error {
 }
 
 // sum returns the CRC-32C of a part of the file.
-func (r *Reader) sum(from, to int64) (crc uint32, err error) {
+func (r *Reader) sum(from, to int64, o *VerifyOptions) (crc uint32, err error) {
 	buf := make([]byte, 256<<10)
 	for at := from; at < to; {
+		if err := o.ask(); err != nil {
+			return 0, err
+		}
 		part := buf[:min(int64(len(buf)), to-at)]
 		if n, err := r.file.ReadAt(part, at); n < len(part) {
 			if err == nil {
@@ -106,7 +124,7 @@ func (r *Reader) sum(from, to int64) (crc uint32, err error) {
 	return crc, nil
 }
 
-func (r *Reader) verifyRows() error {
+func (r *Reader) verifyRows(o *VerifyOptions) error {
 	it := r.NewIter(IterOptions{Hidden: true})
 	defer it.Close()
 	var key, last []byte
@@ -119,6 +137,9 @@ func (r *Reader) verifyRows() error {
 		}
 		if cols == nil {
 			break
+		}
+		if err := o.ask(); err != nil {
+			return err
 		}
 		for i := 0; i < cols.N; i++ {
 			key = cols.AppendKey(key[:0], r.keyCols, i)
@@ -138,6 +159,11 @@ func (r *Reader) verifyRows() error {
 			if !may {
 				return base.Errorf(base.CodeCorruption, "the bloom filter excludes the key of row %d", row)
 			}
+			if o.Row != nil {
+				if err := o.Row(key, cols.Seqs[i], cols.Ops[i]); err != nil {
+					return err
+				}
+			}
 			last = append(last[:0], key...)
 			row++
 		}
@@ -145,11 +171,11 @@ func (r *Reader) verifyRows() error {
 	if row != r.rows || !bytes.Equal(last, r.index.last) {
 		return base.Errorf(base.CodeCorruption, "%d rows of %d, the last with another key than the key index says", row, r.rows)
 	}
-	return r.verifyPageIndex()
+	return r.verifyPageIndex(o)
 }
 
 // verifyPageIndex reads a row of each page through the page index.
-func (r *Reader) verifyPageIndex() error {
+func (r *Reader) verifyPageIndex(o *VerifyOptions) error {
 	for c := range r.columns {
 		if r.columns[c].ordinal < 0 {
 			continue
@@ -157,6 +183,9 @@ func (r *Reader) verifyPageIndex() error {
 		for g := range r.groups {
 			starts, err := r.pageRows(g, r.columns[c].ordinal)
 			if err != nil {
+				return err
+			}
+			if err := o.ask(); err != nil {
 				return err
 			}
 			for _, s := range starts {

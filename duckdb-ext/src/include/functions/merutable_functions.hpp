@@ -13,6 +13,11 @@ struct MerutableFlush {
 	static void Register(ExtensionLoader &loader);
 };
 
+//! merutable_changes(name_or_path, since_seq [, until]): what happened to the rows, in order.
+struct MerutableChanges {
+	static void Register(ExtensionLoader &loader);
+};
+
 //! merutable_compact(name_or_path): one sorted run of all rows.
 struct MerutableCompact {
 	static void Register(ExtensionLoader &loader);
