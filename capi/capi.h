@@ -59,4 +59,10 @@ static inline void capi_tell_progress(MeruProgressFn progress, uintptr_t ctx, do
 	progress((void *)ctx, done);
 }
 
+static inline void capi_tell_log(MeruLogFn fn, uintptr_t ctx, int64_t time_us, int32_t level, char *event, char *path,
+								 char *message, char *fields) {
+	MeruLogEvent e = {time_us, level, event, path, message, fields};
+	fn((void *)ctx, &e);
+}
+
 #endif

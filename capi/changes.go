@@ -26,7 +26,7 @@ func merugo_changes(h C.uintptr_t, since, until C.uint64_t, watch *C.MeruWatch, 
 			return err
 		}
 		w := readWatch(watch)
-		f, err := db.Changes(engine.ChangesOptions{Since: uint64(since), Until: uint64(until), Interrupt: w.interrupt})
+		f, err := db.Changes(engine.ChangesOptions{Since: uint64(since), Until: uint64(until), Interrupt: w.interrupt, Progress: w.progress})
 		if err != nil {
 			return err
 		}

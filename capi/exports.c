@@ -144,6 +144,38 @@ int meru_collect_garbage(MeruHandle *db, uint8_t dry_run, struct ArrowArrayStrea
 	return merugo_collect_garbage(HANDLE(db), dry_run, out, OUT(err));
 }
 
+int meru_flush_watched(MeruHandle *db, const MeruWatch *watch, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_flush_watched(HANDLE(db), (MeruWatch *)watch, OUT(err));
+}
+
+int meru_compact_watched(MeruHandle *db, const MeruWatch *watch, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_compact_watched(HANDLE(db), (MeruWatch *)watch, OUT(err));
+}
+
+int meru_verify(const char *path, const MeruWatch *watch, struct ArrowArrayStream *out, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_verify((char *)path, (MeruWatch *)watch, out, OUT(err));
+}
+
+int meru_log_subscribe(MeruLogFn fn, void *ctx, uint64_t *subscription, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_log_subscribe(fn, (uintptr_t)ctx, subscription, OUT(err));
+}
+
+void meru_log_unsubscribe(uint64_t subscription) {
+	if (subscription && !capi_forked) {
+		merugo_log_unsubscribe(subscription);
+	}
+}
+
+void meru_log_drain(void) {
+	if (!capi_forked) {
+		merugo_log_drain();
+	}
+}
+
 int meru_changes(const MeruHandle *db, uint64_t since, uint64_t until, const MeruWatch *watch, uint64_t *next_since,
 				 struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);

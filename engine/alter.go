@@ -58,7 +58,7 @@ func (c *core) alter(ops []Alteration) error {
 	if err := c.retireActive(); err != nil {
 		return err
 	}
-	if err := c.waitFlushed(); err != nil {
+	if err := c.waitFlushed(nil); err != nil {
 		return err
 	}
 	c.commitMu.Lock()

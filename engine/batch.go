@@ -32,7 +32,10 @@ type batch struct {
 	n    int
 	// memBytes bounds what the rows take in a memtable.
 	memBytes int
-	last     base.Seq // of its rows, once sealed
+	// interrupt, if not nil, says that the writer does not want to wait any longer. It is asked by the writer's goroutine
+	// only.
+	interrupt func() bool
+	last      base.Seq // of its rows, once sealed
 }
 
 // The kinds of log records, their first byte.

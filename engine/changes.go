@@ -19,6 +19,8 @@ type ChangesOptions struct {
 	Since, Until uint64
 	// Interrupt, if not nil, is asked now and then; true ends the call with CodeCancelled.
 	Interrupt func() bool
+	// Progress, if not nil, is told during the call how much is done, from 0 to 1.
+	Progress func(done float64)
 	// BatchRows is how many changes a batch has at most; the default is 2048.
 	BatchRows int
 }
@@ -114,7 +116,7 @@ func (c *core) changes(o ChangesOptions) (_ *Changes, err error) {
 	if f.events, err = newRowSorter(c.fs, f.dir.make); err != nil {
 		return nil, err
 	}
-	g := &changeGather{f: f, plan: plan}
+	g := newChangeGather(f, plan)
 	if err := g.run(); err != nil {
 		return nil, err
 	}

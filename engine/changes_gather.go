@@ -15,8 +15,10 @@ type changeGather struct {
 	plan     *changePlan
 	versions *rowSorter
 	asked    int // versions since an interrupt was asked for
-	buf      []byte
-	rec      []byte
+	// total and did are the rows to read, and those read.
+	total, did int64
+	buf        []byte
+	rec        []byte
 
 	// group are keys with their versions whose rows in the base are looked up together.
 	group      []keyVersions
@@ -47,6 +49,23 @@ const (
 	maxLookupKeys  = 8192
 	maxLookupBytes = 8 << 20
 )
+
+func newChangeGather(f *Changes, plan *changePlan) *changeGather {
+	g := &changeGather{f: f, plan: plan}
+	for _, file := range plan.files {
+		g.total += file.meta.Rows
+	}
+	g.total += int64(plan.now.MemoryRows())
+	return g
+}
+
+// read takes note of rows that were read, each of which is written once more.
+func (g *changeGather) read(rows int) {
+	const share = 0.7 // of reading
+	if g.did += int64(rows); g.f.o.Progress != nil && g.total > 0 {
+		g.f.o.Progress(share * min(float64(g.did)/float64(g.total), 1))
+	}
+}
 
 func (g *changeGather) run() (err error) {
 	p := g.plan
@@ -130,6 +149,10 @@ func (g *changeGather) addFile(f changeFile) error {
 		if err != nil || cols == nil {
 			return err
 		}
+		if err := g.f.interrupted(); err != nil {
+			return err
+		}
+		g.read(cols.N)
 		for i := range cols.N {
 			seq := cols.Seqs[i]
 			if f.meta.SeqInherited {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -239,6 +240,7 @@ func (c *core) finishJob(j *compactJob, err error, auto bool) {
 	}
 	if failed {
 		m.counters.errors.Add(1)
+		c.logEvent(slog.LevelError, "write error", "a compaction failed: "+err.Error())
 	}
 	m.notify()
 	m.mu.Unlock()

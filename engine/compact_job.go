@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ type compactJob struct {
 	// pin has the inputs as they are at the start. It changes under compactions.mu, before the job begins.
 	pin       *readState
 	interrupt func() bool
+	// progress, if not nil, is told how many rows of the inputs the job has read.
+	progress func(rows float64)
+	read     float64
 
 	chains  []*chain
 	outputs []*compactOutput
@@ -189,6 +193,16 @@ func (o *outputWriter) gather(chain int) {
 	o.short[chain] = o.short[chain][:0]
 }
 
+func (j *compactJob) kindText() string {
+	switch j.kind {
+	case compact.Move:
+		return "move"
+	case compact.Drop:
+		return "drop"
+	}
+	return "merge"
+}
+
 // finish makes the file durable and adds it to the outputs of the job.
 func (j *compactJob) finish(o *outputWriter) error {
 	info, err := o.w.Finish()
@@ -290,6 +304,9 @@ func (j *compactJob) replace(known answers) error {
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return err
 	}
+	c.logEvent(slog.LevelInfo, "compaction", "files were replaced by others",
+		slog.String("kind", j.kindText()), slog.Int("level", j.level), slog.Int("files_in", len(inputs)),
+		slog.Int("files_out", len(j.outputs)), slog.Int64("version", next.Version))
 	c.installFiles(next, nil, func(ns *readState) {
 		ns.droppedSeq = max(ns.droppedSeq, dropped)
 		known.install(ns)

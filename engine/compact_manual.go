@@ -15,6 +15,8 @@ type CompactOptions struct {
 	// Interrupt is asked now and then, on the caller's goroutine; true stops the compaction with CodeCancelled. What was
 	// done until then stays.
 	Interrupt func() bool
+	// Progress, if not nil, is told now and then, on the goroutine of the call, how much is done, from 0 to 1.
+	Progress func(done float64)
 }
 
 // Compact writes all rows in memory to files and makes one sorted run of all files, without deleted rows. Where the
@@ -51,14 +53,24 @@ func (c *core) compactRange(o CompactOptions) error {
 		}
 	}
 	defer func() { <-m.manual }()
-	if err := c.flushAll(); err != nil {
+	if err := c.flushUnless(func() error { return c.interrupted(o.Interrupt) }); err != nil {
 		return err
 	}
 	jobs, err := c.planManual(o)
 	if err != nil {
 		return err
 	}
+	total, did := 0.0, 0.0
+	for _, j := range jobs {
+		total += j.inputRows()
+	}
+	tell := func(rows float64) {
+		if o.Progress != nil && total > 0 {
+			o.Progress(min((did+rows)/total, 1))
+		}
+	}
 	for i, j := range jobs {
+		j.progress = tell
 		if err = c.interrupted(o.Interrupt); err == nil {
 			err = j.run()
 		}
@@ -69,9 +81,21 @@ func (c *core) compactRange(o CompactOptions) error {
 			c.finishJob(j, err, false)
 			return err
 		}
+		rows := j.inputRows() // before its pin goes
 		c.finishJob(j, nil, false)
+		did += rows
+		tell(0)
 	}
 	return nil
+}
+
+// inputRows is how much work a job is.
+func (j *compactJob) inputRows() float64 {
+	rows := 0.0
+	for _, f := range j.pin.files {
+		rows += float64(f.meta.Live())
+	}
+	return rows
 }
 
 // enterManual makes the core's release wait for a manual compaction.

@@ -129,6 +129,10 @@ func (ch *chain) load() error {
 			last = int64(p[len(p)-1])
 		}
 		ch.cur.note(cols.N, first, last)
+		if j := ch.job; j.progress != nil {
+			j.read += float64(cols.N)
+			j.progress(j.read)
+		}
 		if meta := ch.cur.file.meta; meta.SeqInherited {
 			for i := range cols.Seqs {
 				cols.Seqs[i] = meta.SeqMax

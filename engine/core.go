@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"os"
 	"strconv"
 	"sync"
@@ -71,6 +72,7 @@ func (d *database) writable() error {
 
 // fail makes the core refuse writes from now on and returns err.
 func (d *database) fail(err error) error {
+	logEventOf(d.root, slog.LevelError, "write error", "no writes until the database is opened again: "+err.Error())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failure == nil {

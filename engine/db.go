@@ -156,6 +156,23 @@ func (db *DB) Flush() error {
 	return db.c.flushTables()
 }
 
+// FlushUnless is [DB.Flush], which ends with CodeCancelled when interrupt, asked now and then, is true: the flush itself
+// goes on.
+func (db *DB) FlushUnless(interrupt func() bool) error {
+	if err := db.writable(); err != nil {
+		return err
+	}
+	if interrupt == nil {
+		return db.c.flushTables()
+	}
+	return db.c.flushTablesUnless(func() error {
+		if interrupt() {
+			return interruptedError()
+		}
+		return nil
+	})
+}
+
 // Refresh makes a read-only handle see what the writer committed since, and what its log holds. On a writing handle it
 // does nothing. It also makes the handle join the engine that this process has opened for writing meanwhile, and leave
 // one that was closed: another process may write then.

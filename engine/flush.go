@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -123,6 +124,7 @@ func (c *core) endFlush(a flushAttempt, err error) error {
 	a.e.mt.Unref()
 	if err != nil && err != errNotInTurn { //nolint:errorlint // it is never wrapped
 		c.stats.flushErrors.Add(1)
+		c.logEvent(slog.LevelError, "write error", "a flush failed and will be tried again: "+err.Error())
 		c.flush.failures++
 		c.flush.failed, c.flush.err = max(c.flush.failed, a.number), err
 	}
@@ -171,7 +173,10 @@ func (d *database) kickFlush() {
 }
 
 // flushAll makes all rows written to the table so far durable in files.
-func (c *core) flushAll() error {
+func (c *core) flushAll() error { return c.flushUnless(nil) }
+
+// flushUnless is flushAll; interrupted, if not nil, is asked now and then, and its error ends the wait, not the flush.
+func (c *core) flushUnless(interrupted func() error) error {
 	c.writeMu.Lock()
 	err := c.writable()
 	if err == nil {
@@ -181,11 +186,14 @@ func (c *core) flushAll() error {
 	if err != nil {
 		return err
 	}
-	return c.waitFlushed()
+	return c.waitFlushed(interrupted)
 }
 
 // flushTables is flushAll for all tables of the database.
-func (d *database) flushTables() error {
+func (d *database) flushTables() error { return d.flushTablesUnless(nil) }
+
+// flushTablesUnless is flushUnless for all tables of the database.
+func (d *database) flushTablesUnless(interrupted func() error) error {
 	d.writeMu.Lock()
 	err := d.writable()
 	if err == nil {
@@ -197,7 +205,7 @@ func (d *database) flushTables() error {
 		return err
 	}
 	for _, c := range tables {
-		if e := c.waitFlushed(); err == nil {
+		if e := c.waitFlushed(interrupted); err == nil {
 			err = e
 		}
 	}
@@ -205,7 +213,7 @@ func (d *database) flushTables() error {
 }
 
 // waitFlushed waits until the memtables that are immutable now were flushed.
-func (c *core) waitFlushed() error {
+func (c *core) waitFlushed(interrupted func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == nil { // the table was dropped, and its files are gone
@@ -226,8 +234,34 @@ func (c *core) waitFlushed() error {
 		if err := c.flushStopped(attempt); err != nil {
 			return err
 		}
-		c.flushDone.Wait()
+		if err := c.waitUnless(interrupted); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// waitUnless waits for flushDone, or a moment where somebody may interrupt: then it asks. It runs under mu, which it lets
+// go of meanwhile.
+func (d *database) waitUnless(interrupted func() error) error {
+	if interrupted == nil {
+		d.flushDone.Wait()
+		return nil
+	}
+	const askEvery = 100 * time.Millisecond
+	d.mu.Unlock() // it is the caller's code; what it misses meanwhile the alarm makes up for
+	err := interrupted()
+	d.mu.Lock()
+	if err != nil {
+		return err
+	}
+	alarm := time.AfterFunc(askEvery, func() {
+		d.mu.Lock()
+		d.flushDone.Broadcast()
+		d.mu.Unlock()
+	})
+	defer alarm.Stop()
+	d.flushDone.Wait()
 	return nil
 }
 
@@ -413,6 +447,11 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	}
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return err
+	}
+	if out != nil {
+		c.logEvent(slog.LevelInfo, "flush", "rows in memory were written to a data file",
+			slog.Int64("rows", out.meta.Rows), slog.Int64("bytes", out.meta.Size), slog.Int64("version", next.Version),
+			slog.Uint64("seq", next.FlushedSeq))
 	}
 	c.installFiles(next, e, nil)
 	return nil

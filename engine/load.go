@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -235,7 +236,7 @@ func (l *load) commitAlone() (base.Seq, error) {
 	if err := c.retireActive(); err != nil {
 		return 0, err
 	}
-	if err := c.waitFlushed(); err != nil {
+	if err := c.waitFlushed(nil); err != nil {
 		return 0, err
 	}
 	c.commitMu.Lock()
@@ -263,6 +264,12 @@ func (l *load) publish() (base.Seq, error) {
 		}
 	}
 	c.lastSeq = seq
+	bytes := int64(0)
+	for _, f := range l.all() {
+		bytes += f.meta.Size
+	}
+	c.logEvent(slog.LevelInfo, "load", "rows were loaded into data files", slog.Uint64("rows", l.rows),
+		slog.Int64("bytes", bytes), slog.Int("files", len(l.all())), slog.Int64("version", next.Version), slog.Uint64("seq", seq))
 	c.install(c.newState(s, next, l.w.table, nil), func() {
 		c.visible, c.table = seq, l.w.table
 		if fresh {

@@ -87,14 +87,19 @@ func DrainLog() {
 	}
 }
 
-// logEvent tells the handlers what happened to the table. It may be called with any lock held.
+// logEvent tells the handlers what happened to the table.
 func (c *core) logEvent(level slog.Level, event, message string, attrs ...slog.Attr) {
+	logEventOf(c.dir, level, event, message, attrs...)
+}
+
+// logEventOf tells the handlers what happened to a table or database in a directory. It may be called with any lock held.
+func logEventOf(dir string, level slog.Level, event, message string, attrs ...slog.Attr) {
 	l := &eventLog
 	if !l.on.Load() {
 		return
 	}
 	r := slog.NewRecord(time.Now(), level, message, 0)
-	r.AddAttrs(slog.String(LogEvent, event), slog.String(LogPath, c.dir))
+	r.AddAttrs(slog.String(LogEvent, event), slog.String(LogPath, dir))
 	r.AddAttrs(attrs...)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -22,7 +24,12 @@ type commitRequest struct {
 	err   error
 	// wake gets true when the request has to lead, false when it is done.
 	wake chan bool
+	// withdrawn says that the writer was interrupted when a leader had its request already.
+	withdrawn atomic.Bool
 }
+
+// interrupt is that of the writer, nil where it has none.
+func (r *commitRequest) interrupt() func() bool { return r.parts[0].interrupt }
 
 // size returns the bytes of the log record.
 func (r *commitRequest) size() (n int) {
@@ -65,13 +72,80 @@ func (d *database) applyAll(batches []*batch) (base.Seq, error) {
 	d.leading = true
 	crowd := d.crowd
 	d.queueMu.Unlock()
-	if lead || <-req.wake {
+	if lead || d.awaitTurn(req) {
 		if crowd {
 			d.gather()
 		}
 		d.leadGroup()
 	}
 	return req.seq, req.err
+}
+
+// awaitTurn waits until a request has to lead, which is true, or is done. An interrupt takes it out of the queue; where a
+// leader has it already, that one does not wait for room on its behalf.
+func (d *database) awaitTurn(req *commitRequest) (lead bool) {
+	interrupt := req.interrupt()
+	if interrupt == nil {
+		return <-req.wake
+	}
+	const askEvery = 50 * time.Millisecond
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case lead := <-req.wake:
+			return lead
+		case <-tick.C:
+			if interrupt() && d.withdraw(req) {
+				return false
+			}
+		}
+	}
+}
+
+// withdraw ends a request that waits in the queue. False: a leader has it.
+func (d *database) withdraw(req *commitRequest) bool {
+	req.withdrawn.Store(true)
+	d.queueMu.Lock()
+	defer d.queueMu.Unlock()
+	i := slices.Index(d.queue, req)
+	if i < 0 {
+		return false
+	}
+	d.queue = slices.Delete(d.queue, i, i+1)
+	req.err = interruptedError()
+	select {
+	case <-req.wake: // it was to lead
+		d.passOn()
+	default:
+	}
+	return true
+}
+
+// passOn makes the next request in the queue lead. It runs under queueMu.
+func (d *database) passOn() {
+	if len(d.queue) > 0 {
+		d.queue[0].wake <- true
+	} else {
+		d.leading = false
+	}
+}
+
+func interruptedError() error { return base.Errorf(base.CodeCancelled, "interrupted") }
+
+// stopWaiting returns what a request whose turn it is asks while it waits for room: its own interrupt where its writer
+// leads, else whether the writer has withdrawn it.
+func (r *commitRequest) stopWaiting(leads bool) func() error {
+	interrupt := r.interrupt()
+	if interrupt == nil {
+		return nil
+	}
+	return func() error {
+		if leads && interrupt() || r.withdrawn.Load() {
+			return interruptedError()
+		}
+		return nil
+	}
 }
 
 // gather lets the writers whose group was just committed hand their next batches in, as long as more come: they are
@@ -105,19 +179,17 @@ func (d *database) leadGroup() {
 		r.wake <- false
 	}
 	d.queueMu.Lock()
-	if len(d.queue) > 0 {
-		d.queue[0].wake <- true
-	} else {
-		d.leading = false
-	}
+	d.passOn()
 	d.queueMu.Unlock()
 }
 
 func (d *database) takeGroup() []*commitRequest {
+	// Where writers must stop, those behind the first one are better off in the queue: they can still leave it.
+	alone := d.anyMustStop()
 	d.queueMu.Lock()
 	defer d.queueMu.Unlock()
 	n, size := 0, 0
-	for n < len(d.queue) && (n == 0 || size+d.queue[n].size() <= maxGroupBytes) {
+	for n < len(d.queue) && (n == 0 || !alone) && (n == 0 || size+d.queue[n].size() <= maxGroupBytes) {
 		size += d.queue[n].size()
 		n++
 	}
@@ -129,8 +201,9 @@ func (d *database) takeGroup() []*commitRequest {
 
 // commitGroup runs under writeMu. Requests that find room in the memtables share a sync.
 func (d *database) commitGroup(group []*commitRequest) {
+	leader := group[0]
 	for len(group) > 0 {
-		err := d.makeRoom(group[0].parts)
+		err := d.makeRoom(group[0].parts, group[0].stopWaiting(group[0] == leader))
 		for _, b := range group[0].parts {
 			if err == nil {
 				err = b.core.checkUnchanged(b)
@@ -308,7 +381,7 @@ func (d *database) publish(group []*commitRequest, seq base.Seq) {
 // makeRoom makes the active memtables have room for batches of different tables; it runs under writeMu. Together the
 // active memtables have at most the size of one: when that is reached all of them are retired, and a log begins anew.
 // Writers wait here when flushes or compactions fall behind, without writeMu, so that nobody else has to wait.
-func (d *database) makeRoom(parts []*batch) error {
+func (d *database) makeRoom(parts []*batch, stop func() error) error {
 	for {
 		if err := d.writable(); err != nil {
 			return err
@@ -332,7 +405,7 @@ func (d *database) makeRoom(parts []*batch) error {
 			return d.startMemtables(parts)
 		}
 		d.writeMu.Unlock()
-		err := d.waitForRoom(cores, func() stallReason { return d.hardLimit(cores) }, nil)
+		err := d.waitForRoom(cores, func() stallReason { return d.hardLimit(cores) }, stop)
 		d.writeMu.Lock()
 		if err != nil {
 			return err

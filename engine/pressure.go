@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -124,6 +125,16 @@ func depth(x, slow, stop float64) float64 {
 		return 0
 	}
 	return min((x-slow)/(stop-slow), 1)
+}
+
+func (r stallReason) text() string {
+	switch r {
+	case stallImmutables:
+		return "memtables that wait for their flush"
+	case stallL0:
+		return "files in level 0"
+	}
+	return "bytes that wait for compaction"
 }
 
 // immutables returns how many memtables await their flush: those of the table that has most of them, or as many as all
@@ -289,11 +300,17 @@ func (d *database) mustStop(cores []*core) bool {
 	return d.hardLimit(cores) != stallNone
 }
 
+// anyMustStop reports whether memtables keep all writers from starting another one.
+func (d *database) anyMustStop() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.immutables() >= d.opts.MaxImmutables
+}
+
 // waitForRoom stops a writer of some tables while a hard limit is reached, which is what limit returns under mu. Where
 // what could take it below fails, it returns that error: waiting would not end before space comes back, and a write that
 // fails can be made again. interrupted, if not nil, is asked now and then.
 func (d *database) waitForRoom(cores []*core, limit func() stallReason, interrupted func() error) error {
-	const askEvery = 100 * time.Millisecond
 	failures := map[*core]int64{}
 	for _, c := range cores {
 		failures[c] = c.compactions.retryNow()
@@ -306,6 +323,13 @@ func (d *database) waitForRoom(cores []*core, limit func() stallReason, interrup
 		return nil
 	}
 	defer d.stalls.stopped(why)()
+	logEventOf(d.root, slog.LevelWarn, "stall", "writers stop until there is room", slog.String("reason", why.text()),
+		slog.Int("memtables", d.immutables()))
+	began, reason := time.Now(), why.text()
+	defer func() {
+		logEventOf(d.root, slog.LevelInfo, "stall", "writers go on", slog.String("reason", reason),
+			slog.Int64("milliseconds", time.Since(began).Milliseconds()))
+	}()
 	attempts := d.askFlushes()
 	for ; why != stallNone; why = limit() {
 		if err := d.roomStopped(attempts); err != nil {
@@ -318,23 +342,9 @@ func (d *database) waitForRoom(cores []*core, limit func() stallReason, interrup
 				}
 			}
 		}
-		if interrupted == nil {
-			d.flushDone.Wait()
-			continue
-		}
-		d.mu.Unlock() // it is the caller's code; what it misses meanwhile the alarm makes up for
-		err := interrupted()
-		d.mu.Lock()
-		if err != nil {
+		if err := d.waitUnless(interrupted); err != nil {
 			return err
 		}
-		alarm := time.AfterFunc(askEvery, func() {
-			d.mu.Lock()
-			d.flushDone.Broadcast()
-			d.mu.Unlock()
-		})
-		d.flushDone.Wait()
-		alarm.Stop()
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +23,7 @@ import (
 
 // VerifyItem is a finding about one file, or about the table as a whole.
 type VerifyItem struct {
-	// Kind is manifest, data, deletes, log, options or table; Path is absolute.
+	// Kind is manifest, data, deletes, log, options, tables or table; Path is absolute.
 	Kind, Path string
 	// What was checked, or found wrong.
 	What string
@@ -56,15 +58,70 @@ type VerifyOptions struct {
 func Verify(dir string, o VerifyOptions) error { return verifyIn(vfs.OS, dir, o) }
 
 func verifyIn(fs vfs.FS, dir string, o VerifyOptions) error {
-	resolved, err := resolveDir(fs, dir, false)
+	root, err := resolveDir(fs, dir, false)
 	if err != nil {
 		return err
 	}
-	v := &verifier{fs: fs, dir: resolved, store: manifest.NewFSStore(fs, resolved), o: o, checked: map[string]bool{}}
-	return v.run()
+	whole := &verifier{fs: fs, dir: root, o: o}
+	dirs, err := whole.tables()
+	if err != nil {
+		return err
+	}
+	whole.options()
+	// Logs are the tables' together: the first one that any table needs counts.
+	minLog, versions := uint64(math.MaxUint64), 0
+	for i, dir := range dirs {
+		v := &verifier{
+			fs: fs, dir: dir, store: manifest.NewFSStore(fs, dir), o: o, checked: map[string]bool{},
+			from: float64(i) / float64(len(dirs)), share: 1 / float64(len(dirs)),
+		}
+		log, n, err := v.run()
+		if err != nil {
+			return err
+		}
+		if versions += n; n > 0 {
+			minLog = min(minLog, log)
+		} else if i > 0 && whole.listed(dir) {
+			whole.found("table", dir, "manifest", VerifyMissing, "the table is listed, and has no manifest")
+		}
+	}
+	if versions == 0 {
+		return base.Errorf(base.CodeNotFound, "no database in %s", root)
+	}
+	if err := whole.logs(minLog); err != nil {
+		return err
+	}
+	if o.Progress != nil {
+		o.Progress(1)
+	}
+	return nil
 }
 
-// verifier is one verification.
+// tables returns the directories of all tables.
+func (v *verifier) tables() ([]string, error) {
+	dirs := []string{v.dir}
+	name := v.fs.Join(v.dir, catalogFileName)
+	k, err := readCatalog(v.fs, v.dir)
+	if err != nil {
+		v.fault("tables", name, "contents", err)
+		return dirs, nil
+	}
+	if k.version > 0 {
+		v.found("tables", name, "contents", VerifyOK, fmt.Sprintf("%d tables besides the one in the root", len(k.ids)))
+	}
+	for _, id := range k.ids {
+		dirs = append(dirs, v.fs.Join(v.dir, tableDir(id)))
+	}
+	return dirs, nil
+}
+
+// listed reports whether a table's directory is among the database's still.
+func (v *verifier) listed(dir string) bool {
+	k, err := readCatalog(v.fs, v.dir)
+	return err == nil && slices.ContainsFunc(k.ids, func(id uint32) bool { return v.fs.Join(v.dir, tableDir(id)) == dir })
+}
+
+// verifier is the verification of one table, or of what tables have in common.
 type verifier struct {
 	fs    vfs.FS
 	dir   string
@@ -74,31 +131,26 @@ type verifier struct {
 	checked    map[string]bool // files and deletion vectors, by path in the manifest
 	total, did float64         // bytes
 	told       float64
+	from,
+	share float64 // of the whole
 }
 
-func (v *verifier) run() error {
+// run returns the first log that the table needs, and how many versions it has.
+func (v *verifier) run() (minLog uint64, n int, err error) {
 	versions, err := v.store.Versions()
-	if err != nil {
-		return err
+	if err != nil || len(versions) == 0 {
+		return 0, 0, err
 	}
-	if len(versions) == 0 {
-		return base.Errorf(base.CodeNotFound, "no database in %s", v.dir)
-	}
-	v.options()
 	newest := versions[len(versions)-1]
-	var minLog uint64
 	for i := len(versions) - 1; i >= 0; i-- {
 		log, err := v.version(versions[i], newest)
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
 		minLog = max(minLog, log)
 	}
-	if err := v.logs(minLog); err != nil {
-		return err
-	}
 	v.tell(1)
-	return nil
+	return minLog, len(versions), nil
 }
 
 func (v *verifier) found(kind, file, what, status, detail string) {
@@ -127,7 +179,7 @@ func (v *verifier) ask() error {
 // tell tells how much is done, never less than before: older versions add to what there is to do.
 func (v *verifier) tell(done float64) {
 	if v.told = max(v.told, min(done, 1)); v.o.Progress != nil {
-		v.o.Progress(v.told)
+		v.o.Progress(v.from + v.told*v.share)
 	}
 }
 

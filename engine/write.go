@@ -353,6 +353,7 @@ func (w *Write) Commit() (uint64, error) {
 	if w.txn != nil {
 		return 0, w.txn.apply(&w.batch)
 	}
+	w.batch.interrupt = w.interrupt
 	return w.c.apply(&w.batch)
 }
 

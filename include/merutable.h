@@ -791,12 +791,46 @@ typedef struct MeruWatch {
 	void *ctx;
 } MeruWatch;
 
+/* meru_flush() that can be interrupted: then it ends with ErrCancelled, and the flush goes on by itself. */
+MERU_API int meru_flush_watched(MeruHandle *db, const MeruWatch *watch, char **err);
+/* meru_compact() that tells how far it is. What was compacted until an interrupt stays. */
+MERU_API int meru_compact_watched(MeruHandle *db, const MeruWatch *watch, char **err);
+
+/* Checks all that a database directory holds: manifests, every data file (checksums, rows, the order of keys, key
+ * index, bloom filters, bounds, sequence numbers), deletion vectors, logs, and that no key is live twice. It opens no
+ * database and writes nothing, so that it also works where nothing else does, and beside a writer. Damage is no error:
+ * it goes on and names all of it. *out, which the caller releases, is a stream: kind (utf8: manifest, data, deletes,
+ * log, options, table), path, what (was checked, or found wrong), status (ok, damaged, missing, unreadable, or
+ * unfinished: the end of the newest log, being written or torn by a crash), detail. ErrNotFound where there is no
+ * database. */
+MERU_API int meru_verify(const char *path, const MeruWatch *watch, struct ArrowArrayStream *out, char **err);
+
+/* An event in the life of the process's databases, for people. Strings are valid during the call. */
+typedef struct MeruLogEvent {
+	int64_t time_us;     /* microseconds since 1970-01-01 UTC */
+	int32_t level;       /* 0 debug, 1 information, 2 warning, 3 error */
+	const char *event;   /* flush, load, compaction, stall, write error, ...: later versions may add some */
+	const char *path;    /* of the table's directory; may be empty */
+	const char *message; /* for people */
+	const char *fields;  /* figures, as a JSON object of strings and numbers */
+} MeruLogEvent;
+/* Called from a thread of the engine's, one call at a time, and not at the moment of the event but soon. It must not
+ * call meru_log_unsubscribe(). Events that come much faster than they are taken are dropped. */
+typedef void (*MeruLogFn)(void *ctx, const MeruLogEvent *event);
+/* Has fn called with the events of all databases of the process, until meru_log_unsubscribe(). */
+MERU_API int meru_log_subscribe(MeruLogFn fn, void *ctx, uint64_t *subscription, char **err);
+/* When it returns, fn is not running and is not called any more. Does nothing for 0 and for what has ended already. */
+MERU_API void meru_log_unsubscribe(uint64_t subscription);
+/* Waits until the events so far were delivered, for a second at most. */
+MERU_API void meru_log_drain(void);
+
 /* What happened to the rows of the table: the changes with since < seq <= until (0: until now) in the order of their
- * sequence numbers, as a stream, which the caller releases. Each row: seq (uint64), op (utf8: insert, update, delete), the
- * key columns in key order, all columns as they were before ("before.name"), and after ("after.name"); the values of an
- * image that a change has not got are all NULL. Versions of a row that a flush has merged are folded into the one after
- * them. ErrInvalidArg where the changes since then are not kept any more; the message names the oldest since there is.
- * *next_since (may be NULL) is up to where the stream is complete: since of the next call. The work is done in this call,
+ * sequence numbers, as a stream, which the caller releases. Each row: seq (uint64), op (utf8: insert, update, delete),
+ * the key columns in key order, all columns as they were before ("before.name"), and after ("after.name"); the values
+ * of an image that a change has not got are all NULL. Versions of a row that a flush has merged are folded into the one
+ * after them. ErrInvalidArg where the changes since then are not kept any more; the message names the oldest since
+ * there is. *next_since (may be NULL) is up to where the stream is complete: since of the next call. The work is done
+ * in this call,
  * which watch (may be NULL) is for; rows that do not fit in memory are kept in temporary files until the release. */
 MERU_API int meru_changes(const MeruHandle *db, uint64_t since, uint64_t until, const MeruWatch *watch,
 						  uint64_t *next_since, struct ArrowArrayStream *out, char **err);

@@ -2,6 +2,7 @@
 #include "copy/merutable_copy.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "functions/merutable_functions.hpp"
+#include "functions/merutable_logging.hpp"
 #include "merutable.h"
 #include "scan/merutable_scan.hpp"
 #include "sigguard.h"
@@ -16,7 +17,9 @@ static void LoadInternal(ExtensionLoader &loader) {
 	MerutableChanges::Register(loader);
 	MerutableCompact::Register(loader);
 	MerutableReports::Register(loader);
+	MerutableVerify::Register(loader);
 	MerutableSettings::Register(loader);
+	MerutableLogging::Register(loader);
 	MerutableCopy::Register(loader);
 	MerutableStorage::Register(loader);
 }

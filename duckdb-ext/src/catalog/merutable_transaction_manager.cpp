@@ -1,6 +1,7 @@
 #include "catalog/merutable_transaction_manager.hpp"
 
 #include "duckdb/common/exception.hpp"
+#include "functions/database_target.hpp"
 
 namespace duckdb {
 
@@ -49,9 +50,15 @@ void MerutableTransactionManager::RollbackTransaction(Transaction &transaction) 
 	}
 }
 
-void MerutableTransactionManager::Checkpoint(ClientContext &, bool) {
+void MerutableTransactionManager::Checkpoint(ClientContext &context, bool force) {
 	catalog.RequireWritable();
-	catalog.Flush();
+	MeruProgress progress;
+	MeruWatcher watcher(context, progress);
+	auto &database = catalog.Database();
+	MeruCall([&](char **err) { return meru_flush_watched(database.Get(), watcher.Get(), err); });
+	if (force) {
+		CompactTables(database, progress, watcher.Get());
+	}
 }
 
 } // namespace duckdb

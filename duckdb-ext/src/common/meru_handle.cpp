@@ -6,6 +6,7 @@
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/config.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
+#include "functions/merutable_functions.hpp"
 
 namespace duckdb {
 
@@ -96,6 +97,14 @@ void MeruDatabase::Close() {
 MeruOpenSettings::MeruOpenSettings(ClientContext &context) : options(meru_options_new()) {
 	if (!options) {
 		throw IOException("The engine gave no options: it does not run in a process that was forked");
+	}
+	Value given;
+	if (context.TryGetCurrentSetting(MerutableSettings::DURABILITY, given) && !given.IsNull()) {
+		Set("durability", StringValue::Get(given));
+	}
+	if (context.TryGetCurrentSetting(MerutableSettings::MEMORY_LIMIT, given) && !given.IsNull()) {
+		Set("default_memory_limit", StringValue::Get(given));
+		return;
 	}
 	constexpr idx_t SHARE = 4;
 	constexpr idx_t LEAST = idx_t(64) << 20;

@@ -12,8 +12,10 @@ namespace {
 
 constexpr const char *TABLE_PARAMETERS[] = {"table_name", "table"};
 
-//! The table of a name, or the one that is meant where none is given.
-const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &path, const string &name) {
+} // namespace
+
+const MeruTableInfo &StatementSnapshots::FindTable(const MeruTableListRef &tables, const string &path,
+												   const string &name) {
 	for (auto &info : tables) {
 		if (name.empty() ? info.id == 0 || tables.Count() == 1 : StringUtil::CIEquals(info.name, name)) {
 			return info;
@@ -33,6 +35,8 @@ const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &pat
 	}
 	throw CatalogException("There is no table \"%s\" in \"%s\": it has %s", name, path, list);
 }
+
+namespace {
 
 //! The same in what a transaction sees; an empty name where that does not say.
 string TableOf(const MerutableTables &tables, const string &name) {

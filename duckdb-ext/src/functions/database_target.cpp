@@ -50,16 +50,32 @@ DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &nam
 	return result;
 }
 
+string DatabaseTarget::ResolvePath(ClientContext &context, const string &name_or_path) {
+	auto attached = FindAttached(context, name_or_path);
+	return attached ? attached->GetCatalog().GetDBPath() : ResolveMerutablePath(context, name_or_path);
+}
+
 DatabaseTarget DatabaseTarget::ResolveReader(ClientContext &context, const string &name_or_path) {
 	DatabaseTarget result;
 	result.name = name_or_path;
-	auto attached = FindAttached(context, name_or_path);
-	auto path = attached ? attached->GetCatalog().GetDBPath() : ResolveMerutablePath(context, name_or_path);
-	result.database = MeruDatabase::OpenReader(context, path);
+	result.database = MeruDatabase::OpenReader(context, ResolvePath(context, name_or_path));
 	if (!result.database) {
 		ThrowNothingThere(name_or_path);
 	}
 	return result;
+}
+
+void CompactTables(MeruDatabase &database, MeruProgress &progress, const MeruWatch *watch) {
+	MeruTableListRef tables(database);
+	idx_t number = 0;
+	for (auto &info : tables) {
+		progress.BeginPart(number++, tables.Count());
+		auto table = database.OpenTable(info.id);
+		if (!table) {
+			continue; // dropped meanwhile
+		}
+		MeruCallIfFound([&](char **err) { return meru_compact_watched(table->Get(), watch, err); });
+	}
 }
 
 } // namespace duckdb

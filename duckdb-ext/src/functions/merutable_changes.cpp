@@ -1,8 +1,9 @@
 #include "functions/merutable_functions.hpp"
 
 #include "common/arrow_batches.hpp"
-#include "common/key_arrow.hpp"
 #include "common/snapshot.hpp"
+#include "common/statement_snapshots.hpp"
+#include "common/stored_form.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/exception/catalog_exception.hpp"
 #include "duckdb/common/exception/transaction_exception.hpp"
@@ -25,6 +26,8 @@ constexpr idx_t FIRST_KEY = 2;
 
 struct ChangesBindData : public TableFunctionData {
 	string name_or_path;
+	//! Empty: the one that is meant where none is named.
+	string table_name;
 	uint64_t since = 0;
 	//! 0: what is there when the function runs.
 	uint64_t until = 0;
@@ -43,8 +46,7 @@ struct ChangesState : public GlobalTableFunctionState {
 	unique_ptr<ArrowColumns> columns;
 	unique_ptr<ArrowBatch> batch;
 	DataChunk raw;
-	//! The parts of raw, as the engine gives them and in the table's types.
-	DataChunk raw_part;
+	//! The parts of raw in the table's types.
 	DataChunk key;
 	DataChunk image;
 	MeruProgress progress;
@@ -59,6 +61,17 @@ uint64_t SequenceNumber(const Value &value, const char *what) {
 		throw BinderException("%s: %s is a sequence number, not %lld", NAME, what, result);
 	}
 	return NumericCast<uint64_t>(result);
+}
+
+shared_ptr<MeruDatabase> OpenTable(ClientContext &context, const ChangesBindData &bind_data) {
+	auto database = DatabaseTarget::ResolveReader(context, bind_data.name_or_path).database;
+	MeruTableListRef tables(*database);
+	auto &info = StatementSnapshots::FindTable(tables, bind_data.name_or_path, bind_data.table_name);
+	auto table = info.id == 0 ? database : database->OpenTable(info.id);
+	if (!table) {
+		throw TransactionException("Table \"%s\" was dropped while the statement was planned", info.name);
+	}
+	return table;
 }
 
 LogicalType ImageType(const MeruTable &table) {
@@ -87,8 +100,8 @@ unique_ptr<FunctionData> ChangesBind(ClientContext &context, TableFunctionBindIn
 			throw BinderException("%s: until is 0: the first sequence number is 1", NAME);
 		}
 	}
-	auto database = DatabaseTarget::ResolveReader(context, result->name_or_path).database;
-	auto snapshot = MeruSnapshotRef::Acquire(database);
+	result->table_name = StatementSnapshots::TableParameter(NAME, input.named_parameters);
+	auto snapshot = MeruSnapshotRef::Acquire(OpenTable(context, *result));
 	if (!snapshot) {
 		throw CatalogException("There is no merutable table in \"%s\"", result->name_or_path);
 	}
@@ -112,7 +125,7 @@ unique_ptr<GlobalTableFunctionState> ChangesInit(ClientContext &, TableFunctionI
 }
 
 void Open(ClientContext &context, const ChangesBindData &bind_data, ChangesState &state) {
-	state.database = DatabaseTarget::ResolveReader(context, bind_data.name_or_path).database;
+	state.database = OpenTable(context, bind_data);
 	auto snapshot = MeruSnapshotRef::Acquire(state.database);
 	if (!snapshot || !snapshot->Table().Equals(bind_data.table)) {
 		throw TransactionException("Table \"%s\" was dropped, replaced or altered while the statement was planned",
@@ -136,19 +149,12 @@ void Open(ClientContext &context, const ChangesBindData &bind_data, ChangesState
 }
 
 //! Decodes some columns of the raw chunk, from one on, into the types of output.
-void DecodePart(ClientContext &context, ChangesState &state, idx_t from, DataChunk &output) {
-	vector<LogicalType> types;
-	for (idx_t i = 0; i < output.ColumnCount(); i++) {
-		types.push_back(state.raw.data[from + i].GetType());
-	}
-	state.raw_part.Destroy();
-	state.raw_part.InitializeEmpty(types);
-	for (idx_t i = 0; i < output.ColumnCount(); i++) {
-		state.raw_part.data[i].Reference(state.raw.data[from + i]);
-	}
-	state.raw_part.SetCardinality(state.raw);
+void DecodePart(ChangesState &state, idx_t from, DataChunk &output) {
 	output.Reset();
-	DecodeRow(context, state.raw_part, output);
+	for (idx_t i = 0; i < output.ColumnCount(); i++) {
+		StoredForm::Decode(state.raw.data[from + i], output.data[i], state.raw.size());
+	}
+	output.SetCardinality(state.raw.size());
 }
 
 //! Makes a vector of structs of an image. A struct is NULL where all of its fields are: a row has a key.
@@ -185,13 +191,13 @@ void Changes(ClientContext &context, TableFunctionInput &data, DataChunk &output
 	output.SetCardinality(state.raw.size());
 	VectorOperations::Cast(context, state.raw.data[0], output.data[0], state.raw.size());
 	output.data[1].Reference(state.raw.data[1]);
-	DecodePart(context, state, FIRST_KEY, state.key);
+	DecodePart(state, FIRST_KEY, state.key);
 	for (idx_t i = 0; i < table.key.size(); i++) {
 		output.data[FIRST_KEY + i].Reference(state.key.data[i]);
 	}
 	auto from = FIRST_KEY + table.key.size();
 	for (idx_t which = 0; which < 2; which++) {
-		DecodePart(context, state, from + which * table.columns.size(), state.image);
+		DecodePart(state, from + which * table.columns.size(), state.image);
 		FillImage(state.image, table.key[0], output.data[from + which]);
 	}
 }
@@ -206,11 +212,15 @@ void MerutableChanges::Register(ExtensionLoader &loader) {
 	TableFunctionSet set(NAME);
 	TableFunction function(NAME, {LogicalType::VARCHAR, LogicalType::BIGINT}, Changes, ChangesBind, ChangesInit);
 	function.named_parameters[UNTIL] = LogicalType::BIGINT;
+	StatementSnapshots::AddTableParameter(function.named_parameters);
 	function.table_scan_progress = ChangesProgress;
 	set.AddFunction(function);
 	function.arguments.push_back(LogicalType::BIGINT);
 	set.AddFunction(function);
-	loader.RegisterFunction(set);
+	RegisterDescribed(loader, std::move(set),
+					  {{"name_or_path", "since_seq", "until"},
+					   "The changes of a merutable table after one sequence number and up to another, in order",
+					   {"FROM merutable_changes('m', 0)", "FROM merutable_changes('m', 1000, until := 2000)"}});
 }
 
 } // namespace duckdb

@@ -1,11 +1,11 @@
 #include "functions/merutable_functions.hpp"
 
 #include "common/arrow_batches.hpp"
-#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/function/table_function.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "functions/database_target.hpp"
+#include "functions/function_arguments.hpp"
 
 #include <chrono>
 
@@ -19,6 +19,7 @@ struct CompactBindData : public TableFunctionData {
 
 struct CompactState : public GlobalTableFunctionState {
 	bool done = false;
+	MeruProgress progress;
 };
 
 //! The statistics of a database by name.
@@ -44,24 +45,17 @@ stats_t StatsOf(ClientContext &context, MeruDatabase &database) {
 
 unique_ptr<FunctionData> CompactBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
 									 vector<string> &names) {
-	if (input.inputs[0].IsNull()) {
-		throw BinderException("merutable_compact: the name or path is NULL");
-	}
+	auto result = make_uniq<CompactBindData>();
+	result->name_or_path = NameOrPath(input, "merutable_compact");
 	names = {"database",     "path",       "files_before",  "files_after", "bytes_before", "bytes_after",
 			 "rows_dropped", "bytes_read", "bytes_written", "version",     "milliseconds"};
 	return_types = vector<LogicalType>(names.size(), LogicalType::BIGINT);
 	return_types[0] = return_types[1] = LogicalType::VARCHAR;
-	auto result = make_uniq<CompactBindData>();
-	result->name_or_path = StringValue::Get(input.inputs[0]);
 	return std::move(result);
 }
 
 unique_ptr<GlobalTableFunctionState> CompactInit(ClientContext &, TableFunctionInitInput &) {
 	return make_uniq<CompactState>();
-}
-
-int Interrupted(void *context) {
-	return static_cast<ClientContext *>(context)->interrupted ? 1 : 0;
 }
 
 void Compact(ClientContext &context, TableFunctionInput &data, DataChunk &output) {
@@ -73,18 +67,11 @@ void Compact(ClientContext &context, TableFunctionInput &data, DataChunk &output
 	auto target = DatabaseTarget::Resolve(context, data.bind_data->Cast<CompactBindData>().name_or_path);
 	auto &database = *target.database;
 	// What is in memory counts as it will lie in files.
-	MeruCall([&](char **err) { return meru_flush(database.Get(), err); });
+	MeruWatcher watcher(context, state.progress);
+	MeruCall([&](char **err) { return meru_flush_watched(database.Get(), watcher.Get(), err); });
 	auto before = StatsOf(context, database);
 	auto started = std::chrono::steady_clock::now();
-	for (auto &info : MeruTableListRef(database)) {
-		auto table = database.OpenTable(info.id);
-		if (!table) {
-			continue; // dropped meanwhile
-		}
-		MeruCallIfFound([&](char **err) {
-			return meru_compact_range(table->Get(), nullptr, 0, nullptr, 0, Interrupted, &context, err);
-		});
-	}
+	CompactTables(database, state.progress, watcher.Get());
 	auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - started);
 	auto after = StatsOf(context, database);
 	// What other compactions and writers did meanwhile is counted too.
@@ -108,11 +95,19 @@ void Compact(ClientContext &context, TableFunctionInput &data, DataChunk &output
 	output.SetCardinality(1);
 }
 
+double CompactProgress(ClientContext &, const FunctionData *, const GlobalTableFunctionState *state) {
+	return state->Cast<CompactState>().progress.Percent();
+}
+
 } // namespace
 
 void MerutableCompact::Register(ExtensionLoader &loader) {
-	loader.RegisterFunction(
-		TableFunction("merutable_compact", {LogicalType::VARCHAR}, Compact, CompactBind, CompactInit));
+	TableFunction function("merutable_compact", {LogicalType::VARCHAR}, Compact, CompactBind, CompactInit);
+	function.table_scan_progress = CompactProgress;
+	RegisterDescribed(loader, std::move(function),
+					  {{"name_or_path"},
+					   "Makes one sorted run of all data files of each table of a merutable database, without deleted rows",
+					   {"CALL merutable_compact('m')", "CALL merutable_compact('path/to/m')"}});
 }
 
 } // namespace duckdb

@@ -1,10 +1,11 @@
 #include "functions/merutable_functions.hpp"
 
 #include "common/snapshot.hpp"
-#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/function/table_function.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "functions/database_target.hpp"
+#include "functions/function_arguments.hpp"
+#include "functions/meru_watcher.hpp"
 
 namespace duckdb {
 
@@ -20,14 +21,11 @@ struct FlushState : public GlobalTableFunctionState {
 
 unique_ptr<FunctionData> FlushBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
 								   vector<string> &names) {
-	if (input.inputs[0].IsNull()) {
-		throw BinderException("merutable_flush: the name or path is NULL");
-	}
 	names = {"database", "path", "rows_flushed", "files", "version"};
 	return_types = {LogicalType::VARCHAR, LogicalType::VARCHAR, LogicalType::UBIGINT, LogicalType::UBIGINT,
 					LogicalType::BIGINT};
 	auto result = make_uniq<FlushBindData>();
-	result->name_or_path = StringValue::Get(input.inputs[0]);
+	result->name_or_path = NameOrPath(input, "merutable_flush");
 	return std::move(result);
 }
 
@@ -63,7 +61,9 @@ void Flush(ClientContext &context, TableFunctionInput &data, DataChunk &output) 
 	state.done = true;
 	auto target = DatabaseTarget::Resolve(context, data.bind_data->Cast<FlushBindData>().name_or_path);
 	auto before = InfoOf(target.database);
-	MeruCall([&](char **err) { return meru_flush(target.database->Get(), err); });
+	MeruProgress progress;
+	MeruWatcher watcher(context, progress);
+	MeruCall([&](char **err) { return meru_flush_watched(target.database->Get(), watcher.Get(), err); });
 	auto after = InfoOf(target.database);
 	output.SetValue(0, 0, Value(target.name));
 	output.SetValue(1, 0, Value(target.database->Path()));
@@ -78,7 +78,10 @@ void Flush(ClientContext &context, TableFunctionInput &data, DataChunk &output) 
 } // namespace
 
 void MerutableFlush::Register(ExtensionLoader &loader) {
-	loader.RegisterFunction(TableFunction("merutable_flush", {LogicalType::VARCHAR}, Flush, FlushBind, FlushInit));
+	RegisterDescribed(loader, TableFunction("merutable_flush", {LogicalType::VARCHAR}, Flush, FlushBind, FlushInit),
+					  {{"name_or_path"},
+					   "Writes the rows of a merutable database that are only in memory to data files",
+					   {"CALL merutable_flush('m')"}});
 }
 
 } // namespace duckdb

@@ -6,6 +6,7 @@
 #include "duckdb/function/cast_rules.hpp"
 #include "duckdb/function/table_function.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
+#include "functions/function_arguments.hpp"
 
 namespace duckdb {
 
@@ -128,7 +129,11 @@ void MerutableGet::Register(ExtensionLoader &loader) {
 	function.projection_pushdown = true;
 	StatementSnapshots::AddTableParameter(function.named_parameters);
 	function.cardinality = GetCardinality;
-	loader.RegisterFunction(function);
+	RegisterDescribed(
+		loader, std::move(function),
+		{{"path"},
+		 "The row of a key of the merutable table in a directory, or none; the key's values follow the path",
+		 {"FROM merutable_get('path/to/m', 42)"}});
 }
 
 } // namespace duckdb

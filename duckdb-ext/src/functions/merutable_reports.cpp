@@ -5,6 +5,7 @@
 #include "duckdb/function/table_function.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "functions/database_target.hpp"
+#include "functions/function_arguments.hpp"
 
 namespace duckdb {
 
@@ -14,8 +15,9 @@ constexpr const char *DRY_RUN = "dry_run";
 
 //! What a report is about, and the columns that its stream has.
 struct ReportInfo : public TableFunctionInfo {
-	ReportInfo(string function, string what, vector<string> names, vector<LogicalType> types)
-		: function(std::move(function)), what(std::move(what)), names(std::move(names)), types(std::move(types)) {
+	ReportInfo(string function, string what, vector<string> names, vector<LogicalType> types, string description)
+		: function(std::move(function)), what(std::move(what)), names(std::move(names)), types(std::move(types)),
+		  description(std::move(description)) {
 	}
 
 	string function;
@@ -23,6 +25,7 @@ struct ReportInfo : public TableFunctionInfo {
 	string what;
 	vector<string> names;
 	vector<LogicalType> types;
+	string description;
 };
 
 struct ReportBindData : public TableFunctionData {
@@ -42,13 +45,10 @@ struct ReportState : public GlobalTableFunctionState {
 unique_ptr<FunctionData> ReportBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
 									vector<string> &names) {
 	auto &info = input.info->Cast<ReportInfo>();
-	if (input.inputs[0].IsNull()) {
-		throw BinderException("%s: the name or path is NULL", info.function);
-	}
 	names = info.names;
 	return_types = info.types;
 	auto result = make_uniq<ReportBindData>();
-	result->name_or_path = StringValue::Get(input.inputs[0]);
+	result->name_or_path = NameOrPath(input, info.function.c_str());
 	result->what = info.what;
 	auto dry_run = input.named_parameters.find(DRY_RUN);
 	if (dry_run != input.named_parameters.end()) {
@@ -98,8 +98,9 @@ void RegisterReport(ExtensionLoader &loader, shared_ptr<ReportInfo> info) {
 	if (info->what.empty()) {
 		function.named_parameters[DRY_RUN] = LogicalType::BOOLEAN;
 	}
+	FunctionText text{{"name_or_path"}, info->description, {"FROM " + info->function + "('m')"}};
 	function.function_info = std::move(info);
-	loader.RegisterFunction(function);
+	RegisterDescribed(loader, std::move(function), std::move(text));
 }
 
 } // namespace
@@ -109,24 +110,30 @@ void MerutableReports::Register(ExtensionLoader &loader) {
 	auto number = LogicalType::BIGINT;
 	RegisterReport(loader,
 				   make_shared_ptr<ReportInfo>("merutable_stats", "stats", vector<string>{"name", "value", "unit"},
-											   vector<LogicalType>{text, number, text}));
+											   vector<LogicalType>{text, number, text},
+											   "Counters and gauges of a merutable database"));
+	RegisterReport(loader, make_shared_ptr<ReportInfo>(
+							   "merutable_files", "files",
+							   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max",
+											  "key_min", "key_max", "table_name"},
+							   vector<LogicalType>{text, number, number, number, number, number, number, text, text,
+												   text},
+							   "The data files of the newest versions of the tables of a merutable database"));
 	RegisterReport(loader,
 				   make_shared_ptr<ReportInfo>(
-					   "merutable_files", "files",
-					   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max", "key_min",
-									  "key_max", "table_name"},
-					   vector<LogicalType>{text, number, number, number, number, number, number, text, text, text}));
-	RegisterReport(loader, make_shared_ptr<ReportInfo>("merutable_snapshots", "versions",
-													   vector<string>{"version", "committed", "job", "files", "rows",
-																	  "bytes", "seq", "table_name"},
-													   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text,
-																		   number, number, number, number, text}));
+					   "merutable_snapshots", "versions",
+					   vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq", "table_name"},
+					   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number,
+										   text},
+					   "The versions of the tables of a merutable database that are kept, for AT (VERSION => …)"));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
 							   "merutable_gc", "", vector<string>{"path", "bytes", "reason", "removed", "error"},
-							   vector<LogicalType>{text, number, text, LogicalType::BOOLEAN, text}));
+							   vector<LogicalType>{text, number, text, LogicalType::BOOLEAN, text},
+							   "Removes at once the files of a merutable database that nothing needs"));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>("merutable_options", "options",
 													   vector<string>{"name", "value", "sticks"},
-													   vector<LogicalType>{text, text, LogicalType::BOOLEAN}));
+													   vector<LogicalType>{text, text, LogicalType::BOOLEAN},
+													   "The options that a merutable database works with"));
 }
 
 } // namespace duckdb

@@ -21,6 +21,33 @@ void SetReaderCache(ClientContext &, SetScope, Value &value) {
 	MeruCall([&](char **err) { return meru_reader_cache_set(handles, err); });
 }
 
+//! Throws where the engine would not take the value of an option.
+void CheckOption(const char *setting, const char *option, const Value &value) {
+	if (value.IsNull()) {
+		return; // not set, as after RESET
+	}
+	auto options = meru_options_new();
+	if (!options) {
+		throw IOException("The engine gave no options: it does not run in a process that was forked");
+	}
+	char *message = nullptr;
+	auto status = meru_options_set(options, option, StringValue::Get(value).c_str(), &message);
+	meru_options_free(options);
+	if (status != MeruStatus_Ok) {
+		string text = message ? message : "";
+		meru_free_string(message);
+		throw InvalidInputException("%s: %s", setting, text);
+	}
+}
+
+void SetMemoryLimit(ClientContext &, SetScope, Value &value) {
+	CheckOption(MerutableSettings::MEMORY_LIMIT, "memory_limit", value);
+}
+
+void SetDurability(ClientContext &, SetScope, Value &value) {
+	CheckOption(MerutableSettings::DURABILITY, "durability", value);
+}
+
 } // namespace
 
 void MerutableSettings::Register(ExtensionLoader &loader) {
@@ -28,6 +55,16 @@ void MerutableSettings::Register(ExtensionLoader &loader) {
 	config.AddExtensionOption(
 		"merutable_reader_cache", "How many idle read-only merutable databases this process keeps open (0 to 1024)",
 		LogicalType::UBIGINT, Value::UBIGINT(READER_CACHE_DEFAULT), SetReaderCache, SetScope::GLOBAL);
+	config.AddExtensionOption(
+		MEMORY_LIMIT,
+		"The memory budget of merutable databases that are opened without the option memory_limit "
+		"(a size such as 256MB; by default a quarter of memory_limit, from 64MiB to 1GiB)",
+		LogicalType::VARCHAR, Value(LogicalType::VARCHAR), SetMemoryLimit);
+	config.AddExtensionOption(
+		DURABILITY,
+		"When writes to merutable databases that are opened without the option durability survive a "
+		"power cut (sync, the default, interval or os)",
+		LogicalType::VARCHAR, Value(LogicalType::VARCHAR), SetDurability);
 }
 
 } // namespace duckdb

@@ -12,6 +12,7 @@
 #include "duckdb/main/extension_helper.hpp"
 #include "duckdb/parser/tableref/table_function_ref.hpp"
 #include "duckdb/storage/table/row_group_reorderer.hpp"
+#include "functions/function_arguments.hpp"
 #include "scan/key_columns.hpp"
 #include "scan/row_columns.hpp"
 #include "scan/scan_statistics.hpp"
@@ -235,7 +236,11 @@ void MerutableScan::Register(ExtensionLoader &loader) {
 	auto &parquet_scan = loader.GetTableFunction("parquet_scan");
 	for (auto &function : parquet_scan.functions.functions) {
 		if (function.arguments[0] == LogicalType::VARCHAR) {
-			loader.RegisterFunction(MakeScanFunction(function));
+			RegisterDescribed(
+				loader, MakeScanFunction(function),
+				{{"path"},
+				 "The merutable table in a directory, of today or as of an older version or time",
+				 {"FROM merutable_scan('path/to/m')", "FROM merutable_scan('path/to/m', version := 17)"}});
 			return;
 		}
 	}

@@ -23,6 +23,9 @@ class StatementSnapshots : public ClientContextState {
 	//! Its value, empty where it was not given; function is for errors.
 	static string TableParameter(const string &function, const named_parameter_map_t &parameters);
 
+	//! The table of a name, or the one that is meant where none is given; path is for errors.
+	static const MeruTableInfo &FindTable(const MeruTableListRef &tables, const string &path, const string &name);
+
 	void QueryEnd() override;
 	void TransactionCommit(MetaTransaction &transaction, ClientContext &context) override;
 	void TransactionRollback(MetaTransaction &transaction, ClientContext &context) override;

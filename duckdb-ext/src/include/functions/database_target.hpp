@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/meru_handle.hpp"
+#include "functions/meru_watcher.hpp"
 
 namespace duckdb {
 
@@ -14,8 +15,13 @@ struct DatabaseTarget {
 	//! An attached merutable database of that name, else the database at that path, opened for writing. Throws where
 	//! there is neither.
 	static DatabaseTarget Resolve(ClientContext &context, const string &name_or_path);
+	//! The path of an attached merutable database of that name, else the path that it is.
+	static string ResolvePath(ClientContext &context, const string &name_or_path);
 	//! The same for reading only: also one that is attached READ_ONLY, or has no table yet.
 	static DatabaseTarget ResolveReader(ClientContext &context, const string &name_or_path);
 };
+
+//! Compacts all tables of a database, one after the other.
+void CompactTables(MeruDatabase &database, MeruProgress &progress, const MeruWatch *watch);
 
 } // namespace duckdb

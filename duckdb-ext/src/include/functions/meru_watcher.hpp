@@ -15,11 +15,18 @@ class MeruProgress {
 	double Percent() const {
 		return 100.0 * done.load();
 	}
+	//! What Set is told from now on is of one of several parts of the whole, the first one being 0.
+	void BeginPart(idx_t number, idx_t count) {
+		part = 1.0 / static_cast<double>(count);
+		before = static_cast<double>(number) * part;
+	}
 	void Set(double share) {
-		done = share;
+		done = before + share * part;
 	}
 
   private:
+	double before = 0;
+	double part = 1;
 	atomic<double> done{0};
 };
 

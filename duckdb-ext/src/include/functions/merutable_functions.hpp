@@ -29,8 +29,17 @@ struct MerutableReports {
 	static void Register(ExtensionLoader &loader);
 };
 
+//! merutable_verify(name_or_path): what is damaged.
+struct MerutableVerify {
+	static void Register(ExtensionLoader &loader);
+};
+
 //! SET merutable_…
 struct MerutableSettings {
+	//! Defaults for opening, NULL where they are not set.
+	static constexpr const char *MEMORY_LIMIT = "merutable_memory_limit";
+	static constexpr const char *DURABILITY = "merutable_durability";
+
 	static void Register(ExtensionLoader &loader);
 };
 
