@@ -217,7 +217,7 @@ func (j *joint) commit() (base.Seq, error) {
 		if p.l == nil {
 			continue // its rows go with it
 		}
-		if err := p.c.waitFlushed(); err != nil {
+		if err := p.c.waitFlushed(nil); err != nil {
 			return 0, err
 		}
 	}

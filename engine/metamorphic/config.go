@@ -38,7 +38,7 @@ func Configs() []Config {
 			TargetFileBytes: smallFile, BaseLevelBytes: smallLevel, LevelMultiplier: 3, MaxDeletedPercent: 1, RetainVersions: 1,
 			GCGrace: none,
 		}},
-		{"manual", engine.Options{MemtableBytes: tiny, NoAutoCompaction: true, RetainVersions: 1}},
+		{"manual", engine.Options{MemtableBytes: tiny, NoAutoCompaction: true, RetainVersions: 20}},
 		{"no-caches", engine.Options{
 			MemtableBytes: tiny, CacheBytes: none, RowCacheBytes: none, L0Files: 2, CompactionThreads: 3, GCGrace: none,
 		}},

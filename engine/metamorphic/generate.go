@@ -46,6 +46,9 @@ var choices = []choice{
 	{OpTxnWrite, 6, 900, 5000},
 	{OpTxnRead, 40, 0, 0},
 	{OpTxnEnd, 40, 0, 3},
+	{OpRemember, 40, 0, 0},
+	{OpTravel, 50, 0, 0},
+	{OpChanges, 40, 0, 0},
 }
 
 // Generate makes a history of n operations from a seed. Its configuration is the default one.

@@ -47,6 +47,9 @@ const (
 	OpTxnWrite                  // a statement of N edits in a transaction
 	OpTxnRead                   // compare what a transaction sees
 	OpTxnEnd                    // commit a transaction, or roll it back if N is 0
+	OpRemember                  // flush, and remember the version with what it shows
+	OpTravel                    // read a remembered version
+	OpChanges                   // apply the change feed since a remembered version
 	numKinds
 )
 
@@ -54,7 +57,7 @@ var kindNames = [numKinds]string{
 	"put", "delete", "batch", "load", "guarded", "cancel", "flush", "compact", "compact-range", "garbage", "snapshot",
 	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in",
 	"disk-full", "disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop",
-	"replace", "txn-begin", "txn-write", "txn-read", "txn-end",
+	"replace", "txn-begin", "txn-write", "txn-read", "txn-end", "remember", "travel", "changes",
 }
 
 // String returns the name used in the text form.

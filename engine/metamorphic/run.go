@@ -31,6 +31,7 @@ type run struct {
 	version int64
 
 	held    []held
+	past    []past
 	walks   []*walk
 	readers []*reader
 	txns    []*openTxn
@@ -194,6 +195,12 @@ func (r *run) do(op Op, rng *rand.Rand) error {
 		return r.hold()
 	case OpReadHeld, OpRelease:
 		return r.readHeld(op.Kind == OpRelease, rng)
+	case OpRemember:
+		return r.remember()
+	case OpTravel:
+		return r.travel(rng)
+	case OpChanges:
+		return r.changes(rng)
 	case OpWalk, OpStep:
 		return r.walk(op, rng)
 	case OpScan, OpGet, OpMultiGet, OpCheck:

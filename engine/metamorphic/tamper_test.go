@@ -31,7 +31,7 @@ func TestFindsFaults(t *testing.T) {
 		hooks hooks
 		most  int // operations of the shrunk history
 	}{
-		{"a log that is not synced", hooks{wrapFS: func(fs vfs.FS) vfs.FS { return forgetfulFS{fs} }}, 3},
+		{"a log that is not synced", hooks{wrapFS: func(fs vfs.FS) vfs.FS { return forgetfulFS{fs} }}, 6},
 		{"a bit of a deletion vector is lost", hooks{deletes: func(s *engine.Snapshot, i int) ([]uint32, error) {
 			dead, err := s.Deletes(i)
 			return dead[:max(0, len(dead)-1)], err

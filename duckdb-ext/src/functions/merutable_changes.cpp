@@ -17,7 +17,7 @@ namespace duckdb {
 
 namespace {
 
-constexpr const char *NAME = "merutable_changes";
+constexpr const char *CHANGES_NAME = "merutable_changes";
 constexpr const char *UNTIL = "until";
 constexpr const char *BEFORE = "before";
 constexpr const char *AFTER = "after";
@@ -54,11 +54,11 @@ struct ChangesState : public GlobalTableFunctionState {
 
 uint64_t SequenceNumber(const Value &value, const char *what) {
 	if (value.IsNull()) {
-		throw BinderException("%s: %s is NULL", NAME, what);
+		throw BinderException("%s: %s is NULL", CHANGES_NAME, what);
 	}
 	auto result = BigIntValue::Get(value);
 	if (result < 0) {
-		throw BinderException("%s: %s is a sequence number, not %lld", NAME, what, result);
+		throw BinderException("%s: %s is a sequence number, not %lld", CHANGES_NAME, what, result);
 	}
 	return NumericCast<uint64_t>(result);
 }
@@ -85,22 +85,22 @@ LogicalType ImageType(const MeruTable &table) {
 unique_ptr<FunctionData> ChangesBind(ClientContext &context, TableFunctionBindInput &input,
 									 vector<LogicalType> &return_types, vector<string> &names) {
 	auto result = make_uniq<ChangesBindData>();
-	result->name_or_path = NameOrPath(input, NAME);
+	result->name_or_path = NameOrPath(input, CHANGES_NAME);
 	result->since = SequenceNumber(input.inputs[1], "since_seq");
 	auto named = input.named_parameters.find(UNTIL);
 	if (named != input.named_parameters.end() || input.inputs.size() > 2) {
 		if (named != input.named_parameters.end() && input.inputs.size() > 2) {
-			throw BinderException("%s: until is given twice", NAME);
+			throw BinderException("%s: until is given twice", CHANGES_NAME);
 		}
 		result->until = SequenceNumber(input.inputs.size() > 2 ? input.inputs[2] : named->second, UNTIL);
 		if (result->until < result->since) {
-			throw BinderException("%s: until %llu comes before since_seq %llu", NAME, result->until, result->since);
+			throw BinderException("%s: until %llu comes before since_seq %llu", CHANGES_NAME, result->until, result->since);
 		}
 		if (result->until == 0) {
-			throw BinderException("%s: until is 0: the first sequence number is 1", NAME);
+			throw BinderException("%s: until is 0: the first sequence number is 1", CHANGES_NAME);
 		}
 	}
-	result->table_name = StatementSnapshots::TableParameter(NAME, input.named_parameters);
+	result->table_name = StatementSnapshots::TableParameter(CHANGES_NAME, input.named_parameters);
 	auto snapshot = MeruSnapshotRef::Acquire(OpenTable(context, *result));
 	if (!snapshot) {
 		throw CatalogException("There is no merutable table in \"%s\"", result->name_or_path);
@@ -209,8 +209,8 @@ double ChangesProgress(ClientContext &, const FunctionData *, const GlobalTableF
 } // namespace
 
 void MerutableChanges::Register(ExtensionLoader &loader) {
-	TableFunctionSet set(NAME);
-	TableFunction function(NAME, {LogicalType::VARCHAR, LogicalType::BIGINT}, Changes, ChangesBind, ChangesInit);
+	TableFunctionSet set(CHANGES_NAME);
+	TableFunction function(CHANGES_NAME, {LogicalType::VARCHAR, LogicalType::BIGINT}, Changes, ChangesBind, ChangesInit);
 	function.named_parameters[UNTIL] = LogicalType::BIGINT;
 	StatementSnapshots::AddTableParameter(function.named_parameters);
 	function.table_scan_progress = ChangesProgress;

@@ -13,7 +13,7 @@ namespace duckdb {
 
 namespace {
 
-constexpr const char *NAME = "merutable";
+constexpr const char *LOG_TYPE_NAME = "merutable";
 
 LogicalType MessageType() {
 	return LogicalType::STRUCT({{"event", LogicalType::VARCHAR},
@@ -25,7 +25,7 @@ LogicalType MessageType() {
 //! Events come at levels of their own; this is the one that CALL enable_logging('merutable') has to let through.
 class MerutableLogType : public LogType {
   public:
-	MerutableLogType() : LogType(NAME, LogLevel::LOG_INFO, MessageType()) {
+	MerutableLogType() : LogType(LOG_TYPE_NAME, LogLevel::LOG_INFO, MessageType()) {
 	}
 };
 
@@ -70,14 +70,14 @@ class LogBridge : public ObjectCacheEntry {
 		try {
 			auto &logger = Logger::Get(static_cast<LogBridge *>(self)->instance);
 			auto level = ToLogLevel(event->level);
-			if (!logger.ShouldLog(NAME, level)) {
+			if (!logger.ShouldLog(LOG_TYPE_NAME, level)) {
 				return;
 			}
 			auto message = Value::STRUCT({{"event", Value(event->event)},
 										  {"path", Value(event->path)},
 										  {"message", Value(event->message)},
 										  {"fields", Value(event->fields)}});
-			logger.WriteLog(NAME, level, message.ToString());
+			logger.WriteLog(LOG_TYPE_NAME, level, message.ToString());
 		} catch (...) { // NOLINT: a full disk, or warnings_as_errors: nobody is there to be told
 		}
 	}
@@ -91,7 +91,7 @@ class LogBridge : public ObjectCacheEntry {
 void MerutableLogging::Register(ExtensionLoader &loader) {
 	auto &instance = loader.GetDatabaseInstance();
 	auto &manager = instance.GetLogManager();
-	if (!manager.LookupLogType(NAME)) {
+	if (!manager.LookupLogType(LOG_TYPE_NAME)) {
 		manager.RegisterLogType(make_uniq<MerutableLogType>());
 	}
 	instance.GetObjectCache().GetOrCreate<LogBridge>(LogBridge::ObjectType(), instance);

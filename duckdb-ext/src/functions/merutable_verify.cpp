@@ -11,7 +11,7 @@ namespace duckdb {
 
 namespace {
 
-constexpr const char *NAME = "merutable_verify";
+constexpr const char *VERIFY_NAME = "merutable_verify";
 
 struct VerifyBindData : public TableFunctionData {
 	string name_or_path;
@@ -28,7 +28,7 @@ struct VerifyState : public GlobalTableFunctionState {
 unique_ptr<FunctionData> VerifyBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
 									vector<string> &names) {
 	auto result = make_uniq<VerifyBindData>();
-	result->name_or_path = NameOrPath(input, NAME);
+	result->name_or_path = NameOrPath(input, VERIFY_NAME);
 	names = {"kind", "path", "what", "status", "detail"};
 	return_types = vector<LogicalType>(names.size(), LogicalType::VARCHAR);
 	return std::move(result);
@@ -63,7 +63,7 @@ double VerifyProgress(ClientContext &, const FunctionData *, const GlobalTableFu
 } // namespace
 
 void MerutableVerify::Register(ExtensionLoader &loader) {
-	TableFunction function(NAME, {LogicalType::VARCHAR}, Verify, VerifyBind, VerifyInit);
+	TableFunction function(VERIFY_NAME, {LogicalType::VARCHAR}, Verify, VerifyBind, VerifyInit);
 	function.table_scan_progress = VerifyProgress;
 	RegisterDescribed(loader, std::move(function),
 					  {{"name_or_path"},
