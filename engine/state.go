@@ -166,6 +166,17 @@ type memEntry struct {
 
 	resolutions resolutionCache
 	counted     liveCount
+	mapping     *vfs.Mapping // of a transaction's memtable that is in a file
+}
+
+// restEvery is how many bytes of rows are read of memtables that are in files before their pages are given back.
+const restEvery = 32 << 20
+
+// rest gives pages back that are in memory, of a memtable that is in a file.
+func (e *memEntry) rest() {
+	if e.mapping != nil {
+		e.mapping.Drop()
+	}
 }
 
 // free returns how many bytes of rows it still takes.

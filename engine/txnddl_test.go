@@ -235,6 +235,38 @@ func TestTransactionDefinitions(t *testing.T) {
 	}
 }
 
+// TestTransactionFirstTables: the first tables of a database come together.
+func TestTransactionFirstTables(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Open("/db", Options{fs: fs})
+	must(t, err)
+	txn, err := db.Begin()
+	must(t, err)
+	want := map[string]model{}
+	for _, name := range []string{"a", "b", "c"} {
+		must(t, txn.CreateTable(schemaOf(name)))
+		want[name] = model{}
+		putIn(t, txn, name, want[name], 1, 2)
+	}
+	_, err = txn.Commit()
+	must(t, err)
+	checkTables(t, db, want)
+	db.Free()
+	db, err = Open("/db", Options{fs: fs})
+	must(t, err)
+	defer db.Free()
+	checkTables(t, db, want)
+	drop, err := db.Begin()
+	must(t, err)
+	must(t, drop.DropTable("b"))
+	must(t, drop.CreateTable(schemaOf("b")))
+	putIn(t, drop, "a", want["a"], 9)
+	_, err = drop.Commit()
+	must(t, err)
+	want["b"] = model{}
+	checkTables(t, db, want)
+}
+
 // TestTransactionDefinitionCrash cuts the power after every system call of transactions that make, replace and drop the
 // table and write its rows.
 func TestTransactionDefinitionCrash(t *testing.T) {

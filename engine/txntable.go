@@ -29,8 +29,7 @@ type txnTable struct {
 // privateMem is a memtable of a transaction.
 type privateMem struct {
 	memEntry
-	size    int          // what it takes of memory or disk
-	mapping *vfs.Mapping // nil: in memory
+	size int // what it takes of memory or disk
 }
 
 // The sizes of private memtables: small at first, since most transactions are, and each of several times the size of the
@@ -99,13 +98,6 @@ func (c *core) mapTemporary(size int) (*vfs.Mapping, error) {
 		return nil, err
 	}
 	return vfs.MapTemporary(c.fs, dir, size)
-}
-
-// rest gives the pages of a memtable back that no more rows go to.
-func (m *privateMem) rest() {
-	if m.mapping != nil {
-		m.mapping.Drop()
-	}
 }
 
 // restAll gives back the pages of all memtables but the newest, which readers have brought in.
@@ -244,7 +236,6 @@ func (t *txnTable) bytes() (n int64) {
 
 // each calls fn with the newest version of each key that the transaction has written, in key order.
 func (t *txnTable) each(fn func(op base.Op, key, rec []byte) error) error {
-	const restEvery = 32 << 20 // bytes of rows after which the pages that were read are given back
 	iters := make([]*memtable.Iter, 0, len(t.mems))
 	for _, m := range slices.Backward(t.mems) {
 		iters = append(iters, m.mt.NewIter(base.Seq(m.visible)))

@@ -239,9 +239,10 @@ void MerutableTransaction::Alter(MeruDatabase &table, const MeruAlterHandle &alt
 
 void MerutableTransaction::RefuseInside(const char *what) const {
 	if (several_statements) {
-		throw NotImplementedException("%s is not supported inside a transaction of several statements (BEGIN … COMMIT) of "
-									  "merutable database \"%s\"",
-									  what, catalog.GetName());
+		throw NotImplementedException(
+			"%s is not supported inside a transaction of several statements (BEGIN … COMMIT) of "
+			"merutable database \"%s\"",
+			what, catalog.GetName());
 	}
 }
 

@@ -148,7 +148,6 @@ void Definitions() {
 	OK(meru_write_put_arrow(w, &rows, &schema, &err));
 	OK(meru_write_commit(w, nullptr, &err));
 	meru_write_free(w);
-	EXPECT_ABOUT(MeruStatus_ErrUnsupported, "simple", meru_txn_drop_table(txn, "simple", &err));
 	EXPECT(MeruStatus_ErrNotFound, meru_open_table(db, "other", &handle, &err));
 	OK(meru_txn_commit(txn, nullptr, &err));
 	OK(meru_open_table(db, "other", &handle, &err));

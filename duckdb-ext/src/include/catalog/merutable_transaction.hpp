@@ -12,8 +12,8 @@ namespace duckdb {
 class MeruAlterHandle;
 
 //! Sees the state as of its first look until it ends. What it writes becomes visible, all at once, when it commits: a
-//! statement of its own through one change of the engine, several statements (BEGIN … COMMIT) through a transaction of the
-//! engine (TransactionTables). Used by all threads of a query.
+//! statement of its own through one change of the engine, several statements (BEGIN … COMMIT) through a transaction of
+//! the engine (TransactionTables). Used by all threads of a query.
 class MerutableTransaction : public Transaction {
   public:
 	MerutableTransaction(TransactionManager &manager, ClientContext &context, MerutableCatalog &catalog);
@@ -21,8 +21,8 @@ class MerutableTransaction : public Transaction {
 
 	static MerutableTransaction &Get(ClientContext &context, Catalog &catalog);
 
-	//! The transaction of several statements that is open in this connection on the database in a directory, if any. The
-	//! path is the engine's.
+	//! The transaction of several statements that is open in this connection on the database in a directory, if any.
+	//! The path is the engine's.
 	static optional_ptr<MerutableTransaction> Find(ClientContext &context, const string &path);
 
 	//! The tables that this transaction sees. The entries live as long as the transaction at least.
@@ -44,9 +44,9 @@ class MerutableTransaction : public Transaction {
 	//! on_conflict says that this is fine.
 	shared_ptr<MeruWriteBatch> BeginCreate(ClientContext &context, const MeruTable &table,
 										   OnCreateConflict on_conflict);
-	//! Creates the table at once; it is dropped again if the transaction fails. In a transaction of several statements it
-	//! is in that alone until the commit. Returns false where there is one already, which is only an error if on_conflict
-	//! says so.
+	//! Creates the table at once; it is dropped again if the transaction fails. In a transaction of several statements
+	//! it is in that alone until the commit. Returns false where there is one already, which is only an error if
+	//! on_conflict says so.
 	bool CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict);
 	//! Drops a table at once, or with a transaction of several statements. False: there was none.
 	bool DropTable(const string &name);

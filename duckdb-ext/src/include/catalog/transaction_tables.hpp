@@ -7,8 +7,9 @@
 
 namespace duckdb {
 
-//! The database as of the transaction's first look, with what it has written and defined itself. Each statement's change
-//! becomes a part of it when the statement ends; before that it sees nothing of it. Used by all threads of a query.
+//! The database as of the transaction's first look, with what it has written and defined itself. Each statement's
+//! change becomes a part of it when the statement ends; before that it sees nothing of it. Used by all threads of a
+//! query.
 class TransactionTables {
   public:
 	//! Pins the newest state.
@@ -17,7 +18,8 @@ class TransactionTables {
 
 	//! The tables that it sees now. Entries that were handed out live as long as it does.
 	shared_ptr<const MerutableTables> Tables();
-	//! What it sees of a table now, on loan until it is over or has changed something. NULL where there is no such table.
+	//! What it sees of a table now, on loan until it is over or has changed something. NULL where there is no such
+	//! table.
 	shared_ptr<MeruSnapshotLease> TryLease(const string &table);
 	//! The change of the statement that runs.
 	shared_ptr<MeruWriteBatch> BeginWrite(ClientContext &context, const string &table);

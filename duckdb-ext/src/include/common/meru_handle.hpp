@@ -112,7 +112,8 @@ class MeruBlockRef {
 	MeruBlock *block;
 };
 
-//! A transaction of several statements, see MeruTxn. Rolled back when it goes without a commit. For any number of threads.
+//! A transaction of several statements, see MeruTxn. Rolled back when it goes without a commit. For any number of
+//! threads.
 class MeruTxnRef {
   public:
 	explicit MeruTxnRef(shared_ptr<MeruDatabase> database);
@@ -168,8 +169,8 @@ class MeruWriteBatch {
 	void Append(MeruBlockRef block);
 	//! Makes everything durable and visible. The client can stop it until then.
 	void Commit();
-	//! After the last row of the statement: in a transaction of several statements, what it has changed becomes a part of
-	//! that; otherwise there is nothing to do before the commit. A second call does nothing.
+	//! After the last row of the statement: in a transaction of several statements, what it has changed becomes a part
+	//! of that; otherwise there is nothing to do before the commit. A second call does nothing.
 	void EndStatement();
 	//! Whether EndStatement() has made it a part of a transaction, so that there is nothing more to add.
 	bool Ended() const {
