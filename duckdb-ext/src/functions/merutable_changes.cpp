@@ -94,7 +94,8 @@ unique_ptr<FunctionData> ChangesBind(ClientContext &context, TableFunctionBindIn
 		}
 		result->until = SequenceNumber(input.inputs.size() > 2 ? input.inputs[2] : named->second, UNTIL);
 		if (result->until < result->since) {
-			throw BinderException("%s: until %llu comes before since_seq %llu", CHANGES_NAME, result->until, result->since);
+			throw BinderException("%s: until %llu comes before since_seq %llu", CHANGES_NAME, result->until,
+								  result->since);
 		}
 		if (result->until == 0) {
 			throw BinderException("%s: until is 0: the first sequence number is 1", CHANGES_NAME);
@@ -210,7 +211,8 @@ double ChangesProgress(ClientContext &, const FunctionData *, const GlobalTableF
 
 void MerutableChanges::Register(ExtensionLoader &loader) {
 	TableFunctionSet set(CHANGES_NAME);
-	TableFunction function(CHANGES_NAME, {LogicalType::VARCHAR, LogicalType::BIGINT}, Changes, ChangesBind, ChangesInit);
+	TableFunction function(CHANGES_NAME, {LogicalType::VARCHAR, LogicalType::BIGINT}, Changes, ChangesBind,
+						   ChangesInit);
 	function.named_parameters[UNTIL] = LogicalType::BIGINT;
 	StatementSnapshots::AddTableParameter(function.named_parameters);
 	function.table_scan_progress = ChangesProgress;

@@ -104,10 +104,11 @@ double CompactProgress(ClientContext &, const FunctionData *, const GlobalTableF
 void MerutableCompact::Register(ExtensionLoader &loader) {
 	TableFunction function("merutable_compact", {LogicalType::VARCHAR}, Compact, CompactBind, CompactInit);
 	function.table_scan_progress = CompactProgress;
-	RegisterDescribed(loader, std::move(function),
-					  {{"name_or_path"},
-					   "Makes one sorted run of all data files of each table of a merutable database, without deleted rows",
-					   {"CALL merutable_compact('m')", "CALL merutable_compact('path/to/m')"}});
+	RegisterDescribed(
+		loader, std::move(function),
+		{{"name_or_path"},
+		 "Makes one sorted run of all data files of each table of a merutable database, without deleted rows",
+		 {"CALL merutable_compact('m')", "CALL merutable_compact('path/to/m')"}});
 }
 
 } // namespace duckdb

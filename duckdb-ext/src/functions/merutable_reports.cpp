@@ -108,24 +108,22 @@ void RegisterReport(ExtensionLoader &loader, shared_ptr<ReportInfo> info) {
 void MerutableReports::Register(ExtensionLoader &loader) {
 	auto text = LogicalType::VARCHAR;
 	auto number = LogicalType::BIGINT;
-	RegisterReport(loader,
-				   make_shared_ptr<ReportInfo>("merutable_stats", "stats", vector<string>{"name", "value", "unit"},
-											   vector<LogicalType>{text, number, text},
-											   "Counters and gauges of a merutable database"));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
-							   "merutable_files", "files",
-							   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max",
-											  "key_min", "key_max", "table_name"},
-							   vector<LogicalType>{text, number, number, number, number, number, number, text, text,
-												   text},
-							   "The data files of the newest versions of the tables of a merutable database"));
+							   "merutable_stats", "stats", vector<string>{"name", "value", "unit"},
+							   vector<LogicalType>{text, number, text}, "Counters and gauges of a merutable database"));
 	RegisterReport(loader,
 				   make_shared_ptr<ReportInfo>(
-					   "merutable_snapshots", "versions",
-					   vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq", "table_name"},
-					   vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number,
-										   text},
-					   "The versions of the tables of a merutable database that are kept, for AT (VERSION => …)"));
+					   "merutable_files", "files",
+					   vector<string>{"path", "level", "rows", "deleted", "bytes", "seq_min", "seq_max", "key_min",
+									  "key_max", "table_name"},
+					   vector<LogicalType>{text, number, number, number, number, number, number, text, text, text},
+					   "The data files of the newest versions of the tables of a merutable database"));
+	RegisterReport(
+		loader, make_shared_ptr<ReportInfo>(
+					"merutable_snapshots", "versions",
+					vector<string>{"version", "committed", "job", "files", "rows", "bytes", "seq", "table_name"},
+					vector<LogicalType>{number, LogicalType::TIMESTAMP_TZ, text, number, number, number, number, text},
+					"The versions of the tables of a merutable database that are kept, for AT (VERSION => …)"));
 	RegisterReport(loader, make_shared_ptr<ReportInfo>(
 							   "merutable_gc", "", vector<string>{"path", "bytes", "reason", "removed", "error"},
 							   vector<LogicalType>{text, number, text, LogicalType::BOOLEAN, text},
