@@ -140,7 +140,7 @@ class Pair:
                              f"{step.sql}\n  ours:   {mine.error or 'works'}\n  native: {native.error or 'works'}")
         if mine.error is not None:
             ours, theirs = error_class(mine.error), error_class(native.error)
-            if ours != theirs and not known.classes_agree(mine.error, native.error):
+            if ours != theirs and not known.classes_agree(ours, theirs):
                 raise Difference(f"class {ours} for {theirs}",
                                  f"{step.sql}\n  ours:   {mine.error}\n  native: {native.error}")
             return
