@@ -115,6 +115,9 @@ class Pair:
             raise Difference("internal error", f"{step.sql}\n  {mine.error or native.error}")
         if step.differs:
             known.check(step, mine, native)
+            made = sqltext.classify(step.sql)
+            if made.verb == "create" and mine.error is not None and native.error is None:
+                self.native.run(step.connection, "DROP TABLE " + ".".join(quoted(n) for n in made.target))
         else:
             self.same(step, mine, native)
         return mine, native
