@@ -64,7 +64,7 @@ class History:
                     ("drop_column", self.drop_column, 0.4), ("rename", self.rename, 0.3),
                     ("rename_table", self.rename_table, 0.15), ("set_default", self.set_default, 0.3),
                     ("set_not_null", self.set_not_null, 0.4), ("widen", self.widen, 0.4), ("tables", self.recreate, 0.3),
-                    ("tables", self.table_as, 0.3)]
+                    ("tables", self.table_as, 0.3), ("ddl_in_transactions", self.create_in_transaction, 0.2)]
         actions += [(action, weight) for name, action, weight in optional if name in self.features]
         weights = [weight for _, weight in actions]
         while len(self.steps) < count:
@@ -93,8 +93,8 @@ class History:
             self.tables[name] = table
 
     def ddl(self):
-        """Whether tables may be made and changed now."""
-        return self.saved is None or "ddl_in_transactions" in self.features
+        """Whether tables may be made and changed now: a transaction that does so changes no other table (known.py)."""
+        return self.saved is None
 
     def recreate(self):
         if not self.ddl():
@@ -114,6 +114,24 @@ class History:
         else:
             table = self.table()
             self.do(f"CREATE TABLE IF NOT EXISTS {table.sql}({table.definition()})")
+
+    def create_in_transaction(self):
+        """A table that is made and filled in one transaction, or never was."""
+        free = [name for name in TABLES if name not in self.tables]
+        if not free or not self.ddl():
+            return
+        self.begin()
+        table = random_table(self.rng, self.rng.choice(free), self.features)
+        if self.do(f"CREATE TABLE {table.sql}({table.definition()})"):
+            self.tables[table.name] = table
+            for _ in range(self.rng.randint(0, 2)):
+                sql = f"INSERT INTO {table.sql} VALUES {self.rows(table, table.columns, 3, True)}"
+                if not self.do(sql, self.plain(sql)):
+                    return
+            self.do(f"SELECT * FROM {table.sql}")
+            if self.saved is not None:
+                self.end(self.rng.choice(["COMMIT", "ROLLBACK"]))
+        self.written = True
 
     def table_as(self):
         """CREATE TABLE … AS: the key is named in an option, which a native table does not have."""

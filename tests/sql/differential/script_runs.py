@@ -19,7 +19,7 @@ from .steps import Step, read
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")
 PLACEMENTS = ("memory", "flush", "compact", "reattach", "kill", "mixed", "transaction")
 ALONE = ("attach", "detach", "use", "begin", "commit", "rollback", "checkpoint", "pragma", "call", "set", "reset", "load",
-         "vacuum", "force", "prepare", "execute", "deallocate", "copy_to")
+         "vacuum", "force", "create", "drop", "alter", "comment", "prepare", "execute", "deallocate", "copy_to")
 DEFAULTS = {"on_duplicate": "error", "memtable_bytes": "1MiB", "l0_files": "3", "target_file_bytes": "1MiB",
             "gc_grace_secs": "0", "durability": "os"}
 

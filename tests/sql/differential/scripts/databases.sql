@@ -1,9 +1,9 @@
 -- A whole database from and to a native one; EXPLAIN; detached and attached beside others.
 CREATE TABLE memory.src(id INTEGER PRIMARY KEY, v VARCHAR NOT NULL DEFAULT 'd', n DECIMAL(9,2));
 INSERT INTO memory.src SELECT i, 'v' || i, i / 3 FROM range(50) r(i);
-CREATE TABLE memory.src2(a VARCHAR, b INTEGER, PRIMARY KEY (b, a));
-INSERT INTO memory.src2 VALUES ('x', 1), ('y', 2);
 COPY FROM DATABASE memory TO m;
+CREATE TABLE m.src2(a VARCHAR, b INTEGER, PRIMARY KEY (b, a));
+INSERT INTO m.src2 VALUES ('x', 1), ('y', 2);
 FROM src ORDER BY id LIMIT 3;
 FROM src2 ORDER BY b;
 DESCRIBE src;
@@ -20,7 +20,6 @@ INSERT INTO back.src(id, v) SELECT id + 1000, v FROM m.src;
 INSERT INTO m.src SELECT * FROM back.src WHERE id >= 1000;
 SELECT count(*) FROM m.src;
 DETACH back;
--- @release
 SELECT count(*) FROM m.src;
 CREATE TABLE m.third(k INTEGER PRIMARY KEY);
 INSERT INTO third SELECT * FROM generate_series(1, 20);
