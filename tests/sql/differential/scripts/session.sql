@@ -103,7 +103,7 @@ SELECT name, type, "notnull", pk FROM pragma_table_info('m.readings');
 SHOW TABLES;
 -- @unordered
 SHOW ALL TABLES;
-SUMMARIZE SELECT sensor FROM readings;
+SELECT column_name, column_type, min, max, count FROM (SUMMARIZE SELECT sensor FROM readings);
 SELECT * FROM main.ck ORDER BY id;
 SELECT * FROM m.main.ck ORDER BY id;
 SELECT ck.id, m.ck.v FROM m.ck ORDER BY 1;
