@@ -33,6 +33,12 @@ LogicalType ChangeScalars(const LogicalType &type, CHANGE &&change) {
 	}
 }
 
+//! Whether values of a type stand for those of another in its file form. A column that became a HUGEINT may be of
+//! narrower integers in older files.
+bool IsFileForm(const LogicalType &from, const LogicalType &to) {
+	return HasFileForm(to) && from == FileFormType(to);
+}
+
 //! Makes result, a vector of a nested type with the shape of input's, of converted children.
 template <class CONVERT>
 void ConvertChildren(Vector &input, Vector &result, idx_t count, CONVERT &&convert) {
@@ -176,7 +182,7 @@ void StoredForm::Decode(Vector &input, Vector &result, idx_t count) {
 	} else if (to.IsNested()) {
 		ConvertChildren(input, result, count,
 						[&](Vector &child, Vector &target, idx_t size) { Decode(child, target, size); });
-	} else if (HasFileForm(to)) {
+	} else if (IsFileForm(from, to)) {
 		DecodeFileForm(input, result, count);
 	} else if (to.IsJSONType()) {
 		result.Reinterpret(input);
@@ -186,7 +192,7 @@ void StoredForm::Decode(Vector &input, Vector &result, idx_t count) {
 }
 
 bool StoredForm::NeedsDecoder(const LogicalType &from, const LogicalType &to) {
-	return from != to && (to.IsNested() || HasFileForm(to) || to.IsJSONType());
+	return from != to && (to.IsNested() || IsFileForm(from, to) || to.IsJSONType());
 }
 
 unique_ptr<Expression> StoredForm::MakeDecoder(unique_ptr<Expression> stored, const LogicalType &type) {
