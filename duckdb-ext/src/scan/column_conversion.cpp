@@ -43,12 +43,10 @@ vector<MultiFileColumnDefinition> DefineFields(const vector<MeruField> &fields) 
 
 //! Whether the reader has a column's values in the table's type. A column that it does not have is a constant.
 bool SameType(const BaseFileReader &reader, const MultiFileColumnDefinition &global) {
-	if (global.type.IsNested() && global.children.empty()) {
-		return false;
-	}
 	for (auto &local : reader.columns) {
 		if (!local.identifier.IsNull() && local.GetIdentifierFieldId() == global.GetIdentifierFieldId()) {
-			return local.type == global.type;
+			auto is_opaque = global.type.IsNested() && global.children.empty();
+			return !is_opaque && local.type == global.type;
 		}
 	}
 	return true;
