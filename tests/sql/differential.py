@@ -21,7 +21,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from differential import features, script_runs, steps  # noqa: E402
-from differential.compare import Difference  # noqa: E402
+from differential.compare import Difference, NativeBroke  # noqa: E402
 from differential.history import History, settings  # noqa: E402
 from differential.pair import Pair  # noqa: E402
 from differential.selftest import selftest  # noqa: E402
@@ -61,6 +61,9 @@ class Random:
             history = History(seed, pair, self.features, places)
             history.run(self.options.steps)
             self.passed += 1
+        except NativeBroke as broke:
+            self.passed += 1
+            print(f"seed {seed}: native broke off: {str(broke)[:300]}", flush=True)
         except (Difference, WorkerDied, SessionError) as wrong:
             self.failed += 1
             self.report(seed, chosen, history.steps if history else [], wrong)

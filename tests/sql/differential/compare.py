@@ -5,6 +5,10 @@ import re
 from runner import compare, sqltext
 
 
+class NativeBroke(Exception):
+    """The native database failed with an internal error of its own: the history ends, and proves nothing more."""
+
+
 class Difference(Exception):
     """The two do not agree. kind says how, without the values: what a smaller script must also show."""
 

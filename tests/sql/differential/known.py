@@ -23,7 +23,6 @@ KNOWN = {
     "generated": Known("generated columns are not kept", r"[Gg]enerated"),
     "no_key": Known("rows are found by their key", r"PRIMARY KEY|primary key"),
     "union": Known("Parquet has no such type", r"UNION"),
-    "ddl_alone": Known("a transaction that creates or drops a table changes no other one", r"can change no other one"),
     "alter_alone": Known("ALTER TABLE takes effect at once", r"ALTER|transaction"),
     "reserved": Known("names that begin with _merutable_ are the engine's own", r"_merutable_"),
 }

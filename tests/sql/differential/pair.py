@@ -9,7 +9,7 @@ from runner.process import WorkerDied
 from runner.session import Session
 
 from . import known
-from .compare import Difference, difference, error_class, ordered_at_the_end
+from .compare import Difference, NativeBroke, difference, error_class, ordered_at_the_end
 from .steps import PLACES
 
 # Tables with more rows are compared by a hash of their rows, and fetched when that differs.
@@ -111,8 +111,10 @@ class Pair:
         self.use(step.connection)
         mine = self.ours.run(step.connection, step.sql)
         native = self.run_native(step)
-        if mine.poisoned or native.poisoned:
-            raise Difference("internal error", f"{step.sql}\n  {mine.error or native.error}")
+        if mine.poisoned:
+            raise Difference("internal error", f"{step.sql}\n  {mine.error}")
+        if native.poisoned:
+            raise NativeBroke(f"{step.sql}\n  {native.error}")
         if step.differs:
             known.check(step, mine, native)
             made = sqltext.classify(step.sql)

@@ -8,7 +8,7 @@ from runner import sqltext
 from runner.process import WorkerDied
 from runner.session import SessionError
 
-from .compare import Difference
+from .compare import Difference, NativeBroke
 from .pair import Pair
 
 
@@ -26,6 +26,8 @@ def replay(zygote, extension, steps, settings, timeout=60, on_step=None):
     except Difference as wrong:
         wrong.at = index
         return wrong
+    except NativeBroke:
+        return None
     except (WorkerDied, SessionError) as wrong:
         kind = "ours died" if isinstance(wrong, WorkerDied) else "placement: " + re.sub(r"\W*\d+\W*", "#", str(wrong))[:40]
         found = Difference(kind, str(wrong))

@@ -128,7 +128,10 @@ BY_NAME["DECIMAL(18,0)"] = Type("DECIMAL(18,0)", decimals(18, 0), group="decimal
 def nested(rng, depth=0):
     """A random nested type."""
     def inner():
-        return nested(rng, depth + 1) if depth < 2 and rng.random() < 0.3 else rng.choice(SCALARS)
+        if depth < 2 and rng.random() < 0.3:
+            return nested(rng, depth + 1)
+        # DuckDB's own way to Arrow, which the harness reads results by, breaks on lists of ENUMs.
+        return rng.choice([t for t in SCALARS if "ENUM" not in t.sql])
 
     kind = rng.choice(["list", "list", "struct", "struct", "array", "map"])
     if kind == "list":
@@ -137,8 +140,6 @@ def nested(rng, depth=0):
             of.literal(rng, 0.15) for _ in range(rng.choice([0, 1, 2, 5]))) + "]", False, kind, (of,))
     if kind == "array":
         of, size = inner(), rng.randint(1, 3)
-        while "ENUM" in of.sql:  # DuckDB's own way to Arrow, which this harness reads results by, breaks on these
-            of = inner()
         return Type(f"{of.sql}[{size}]", lambda rng: "[" + ", ".join(
             of.literal(rng, 0.15) for _ in range(size)) + "]", False, kind, (of,))
     if kind == "map":

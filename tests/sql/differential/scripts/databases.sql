@@ -27,3 +27,12 @@ SELECT count(*) FROM third t JOIN src s ON s.id = t.k JOIN src2 u ON u.b = t.k;
 DROP TABLE src2;
 DROP TABLE third;
 SHOW TABLES;
+-- Several tables at a time
+ATTACH ':memory:' AS several;
+CREATE TABLE several.one(k INTEGER PRIMARY KEY);
+CREATE TABLE several.two(k INTEGER PRIMARY KEY);
+INSERT INTO several.one VALUES (1), (2);
+INSERT INTO several.two SELECT * FROM range(1000);
+COPY FROM DATABASE several TO m;
+SELECT count(*) FROM m.one JOIN m.two USING (k);
+SHOW TABLES;

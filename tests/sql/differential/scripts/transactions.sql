@@ -128,7 +128,6 @@ FROM fresh ORDER BY k;
 BEGIN;
 CREATE TABLE other(k INTEGER PRIMARY KEY);
 INSERT INTO other VALUES (1);
--- @differs ddl_alone
 INSERT INTO fresh VALUES (3, 'c');
 ROLLBACK;
 FROM other;
