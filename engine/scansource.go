@@ -20,7 +20,6 @@ type memSource struct {
 	recs [][]byte // of one emit; the memtables that hold them are pinned
 	// seqs and numbers are of recs, where they are asked for. A sequence number of 0 is none yet.
 	seqs, numbers []uint64
-	sinceRest     int // bytes since pages were given back
 }
 
 func (it *RowIter) addMemory(s *Snapshot, r keyRange) {
@@ -87,12 +86,7 @@ func (m *memSource) emit(out *row.Columns, limit []byte, n int) int {
 		appendHidden(out, len(m.scan.project)+i, vals)
 	}
 	m.scan.state.table.layout.AppendColumns(out, m.scan.project, m.recs)
-	if m.sinceRest += size; m.sinceRest >= restEvery && m.scan.state.bounds != nil {
-		m.sinceRest = 0
-		for _, e := range m.scan.state.mems {
-			e.rest()
-		}
-	}
+	m.scan.state.hasRead(size)
 	return len(m.recs)
 }
 

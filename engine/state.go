@@ -195,6 +195,8 @@ type readState struct {
 	// bounds has, for each memtable, the newest sequence number that is seen of it, where that is not one number for all:
 	// in what a transaction sees.
 	bounds []base.Seq
+	// sinceRest counts the bytes of rows that were read since pages were given back.
+	sinceRest atomic.Int64
 	// private is how many memtables, the first ones, are a transaction's own: their rows have no sequence numbers yet.
 	private int
 	part    bool // made by only: its files are held, not its manifest
@@ -266,6 +268,18 @@ func (s *readState) only(files []*liveFile) *readState {
 	}
 	s.core.pinned.holdFiles(files)
 	return part
+}
+
+// hasRead takes note of bytes of rows that a scan has read. What many scans bring in of a transaction's files, such as
+// those of the pieces of an overlay, is given back now and then.
+func (s *readState) hasRead(bytes int) {
+	if s.bounds == nil || s.sinceRest.Add(int64(bytes)) < restEvery {
+		return
+	}
+	s.sinceRest.Store(0)
+	for _, e := range s.mems {
+		e.rest()
+	}
 }
 
 // bound returns the newest sequence number that a reader as of seq sees in memtable i.

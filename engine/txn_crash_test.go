@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -150,6 +151,52 @@ func TestTransactionManyHoldMemory(t *testing.T) {
 	st := db.Stats()
 	if st.OpenTransactions != 100 || st.TransactionMemory > 2*minMemtableBytes || st.TransactionFileBytes == 0 {
 		t.Fatalf("%+v", st.TxnStats)
+	}
+}
+
+// TestTransactionScanMemory: scanning a transaction that is in files, in many pieces, keeps little of it in memory.
+func TestTransactionScanMemory(t *testing.T) {
+	resident := func() (pages, bytes int64) {
+		text, err := os.ReadFile("/proc/self/statm")
+		if err != nil {
+			t.Skip(err)
+		}
+		_, err = fmt.Sscan(string(text), &pages, &bytes)
+		must(t, err)
+		return pages, bytes * int64(os.Getpagesize())
+	}
+	db, err := Open(t.TempDir()+"/db", Options{MemtableBytes: 4 << 20})
+	must(t, err)
+	defer db.Free()
+	must(t, db.CreateTable(testSchema()))
+	txn, err := db.Begin()
+	must(t, err)
+	defer txn.Rollback()
+	w, err := txn.NewWrite(db)
+	must(t, err)
+	defer w.Close()
+	const rows, piece = 150_000, 5_000
+	for id := range int64(rows) {
+		row := testRow(id, id)
+		row[2] = String(strings.Repeat("x", 1000))
+		must(t, w.Put(row))
+	}
+	_, err = w.Commit()
+	must(t, err)
+	s, err := txn.Snapshot(db)
+	must(t, err)
+	defer s.Close()
+	_, before := resident()
+	n, most := 0, int64(0)
+	for from := int64(0); from < rows; from += piece {
+		it, err := s.OverlayRange(ScanOptions{Lower: []Value{Int(from)}, Upper: []Value{Int(from + piece - 1)}, Projection: []int{1}})
+		must(t, err)
+		n += len(collect(t, it))
+		_, now := resident()
+		most = max(most, now-before)
+	}
+	if n != rows || most > 100<<20 { // of 160 MB
+		t.Fatalf("%d rows, %d MB in memory", n, most>>20)
 	}
 }
 
