@@ -577,10 +577,10 @@ MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struc
 
 /* Any number of writes that become visible together. A transaction reads the state of its begin and what it has written
  * itself; others see nothing of it before the commit. Of two that are open at the same time and write the same key, the
- * one that commits later fails with ErrConflict; what was only read is not checked (snapshot isolation). Its rows lie in
- * memory up to a quarter of memtable_bytes, else in temporary files without a name inside the database directory. As
- * long as it is open, the files and rows of its begin stay. It covers all tables of the database. For any number of threads;
- * of two writes that change one key the one that was committed later counts.
+ * one that commits later fails with ErrConflict; what was only read is not checked (snapshot isolation). Its rows lie
+ * in memory up to a quarter of memtable_bytes, else in temporary files without a name inside the database directory. As
+ * long as it is open, the files and rows of its begin stay. It covers all tables of the database. For any number of
+ * threads; of two writes that change one key the one that was committed later counts.
  *
  * table: the name of a table, or NULL for the one of the handle that the transaction was begun with. */
 typedef struct MeruTxn MeruTxn;
@@ -597,12 +597,12 @@ MERU_API int meru_txn_snapshot(MeruTxn *txn, const char *table, struct MeruSnaps
  * not even the transaction sees it; freed without a commit it leaves nothing. */
 MERU_API int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, char **err);
 /* Tables that come and go: in the transaction's own view at once, for everybody with the commit. That fails with
- * ErrConflict where somebody else has made, dropped, replaced or altered a table of the name meanwhile. ErrAlreadyExists
- * and ErrNotFound are about what the transaction sees. */
+ * ErrConflict where somebody else has made, dropped, replaced or altered a table of the name meanwhile.
+ * ErrAlreadyExists and ErrNotFound are about what the transaction sees. */
 MERU_API int meru_txn_create_table(MeruTxn *txn, const MeruTableSchema *schema, char **err);
 MERU_API int meru_txn_drop_table(MeruTxn *txn, const char *table, char **err);
-/* A statement that adds a table with its rows when it is committed; where there is one of that name, replace (not 0) puts
- * the new one in its place. */
+/* A statement that adds a table with its rows when it is committed; where there is one of that name, replace (not 0)
+ * puts the new one in its place. */
 MERU_API int meru_txn_write_table(MeruTxn *txn, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
 								  char **err);
 /* Makes everything durable and visible at once; *seq (may be NULL) as in meru_put_batch(). It ends the transaction in

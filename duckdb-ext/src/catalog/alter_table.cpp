@@ -73,9 +73,10 @@ void AddColumn(ClientContext &context, const MerutableTableEntry &entry, AddColu
 		auto expression = BindDefault(context, definition.DefaultValue(), column.type);
 		if (expression->IsVolatile()) {
 			// Without IF NOT EXISTS, DuckDB makes ADD COLUMN, UPDATE and SET DEFAULT of it.
-			throw NotImplementedException("ADD COLUMN IF NOT EXISTS \"%s\": a DEFAULT that differs from row to row (%s) "
-										  "is not supported with IF NOT EXISTS",
-										  column.name, column.default_sql);
+			throw NotImplementedException(
+				"ADD COLUMN IF NOT EXISTS \"%s\": a DEFAULT that differs from row to row (%s) "
+				"is not supported with IF NOT EXISTS",
+				column.name, column.default_sql);
 		}
 		initial = ExpressionExecutor::EvaluateScalar(context, *expression, true).DefaultCastAs(column.type);
 	}
@@ -96,7 +97,9 @@ void AddColumn(ClientContext &context, const MerutableTableEntry &entry, AddColu
 		row.SetValue(0, 0, initial);
 		row.SetCardinality(1);
 		ArrowRowBuffer buffer(context, table, {0});
-		auto flush = [&](ArrowArray &value, const ArrowSchema &schema) { add(&value, &schema); };
+		auto flush = [&](ArrowArray &value, const ArrowSchema &schema) {
+			add(&value, &schema);
+		};
 		buffer.Append(row, flush);
 		buffer.Flush(flush);
 	});
@@ -121,8 +124,8 @@ void VisitColumns(ParsedExpression &expression, const std::function<void(string 
 		fn(expression.Cast<ColumnRefExpression>().column_names.back());
 		return;
 	}
-	ParsedExpressionIterator::EnumerateChildren(
-		expression, [&](unique_ptr<ParsedExpression> &child) { VisitColumns(*child, fn); });
+	ParsedExpressionIterator::EnumerateChildren(expression,
+												[&](unique_ptr<ParsedExpression> &child) { VisitColumns(*child, fn); });
 }
 
 //! The CHECK constraints of a table after a change of a column: change is given the constraint and how often it names
@@ -218,9 +221,10 @@ void SetType(ClientContext &context, const MerutableTableEntry &entry, ChangeCol
 	auto &column = FindColumn(entry, info.column_name);
 	auto type = info.target_type;
 	if (!IsPlainCast(context, *info.expression, column.name, type)) {
-		throw NotImplementedException("Column \"%s\": USING %s would rewrite the rows, which ALTER TABLE does not do in "
-									  "merutable tables: add a column, UPDATE it, drop the old one and rename",
-									  column.name, info.expression->ToString());
+		throw NotImplementedException(
+			"Column \"%s\": USING %s would rewrite the rows, which ALTER TABLE does not do in "
+			"merutable tables: add a column, UPDATE it, drop the old one and rename",
+			column.name, info.expression->ToString());
 	}
 	ChangeChecks(entry, column.name, alter, [&](ParsedExpression &check, idx_t, idx_t) -> bool {
 		throw BinderException("Cannot change the type of column \"%s\": the CHECK constraint %s depends on it",
@@ -236,9 +240,8 @@ void SetType(ClientContext &context, const MerutableTableEntry &entry, ChangeCol
 
 void SetNotNull(const MerutableTableEntry &entry, const string &name, bool not_null, MeruAlterHandle &alter) {
 	auto &column = FindColumn(entry, name);
-	MeruCall([&](char **err) {
-		return meru_alter_set_not_null(alter.Get(), column.name.c_str(), not_null ? 1 : 0, err);
-	});
+	MeruCall(
+		[&](char **err) { return meru_alter_set_not_null(alter.Get(), column.name.c_str(), not_null ? 1 : 0, err); });
 }
 
 void SetComment(const char *column, const Value &comment, MeruAlterHandle &alter) {

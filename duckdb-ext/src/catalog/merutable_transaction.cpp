@@ -15,7 +15,8 @@ namespace duckdb {
 namespace {
 
 [[noreturn]] void ThrowChanged(const MeruTable &table) {
-	throw TransactionException("Table \"%s\" was dropped, replaced or altered while the statement was planned", table.name);
+	throw TransactionException("Table \"%s\" was dropped, replaced or altered while the statement was planned",
+							   table.name);
 }
 
 } // namespace

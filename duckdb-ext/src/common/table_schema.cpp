@@ -35,8 +35,7 @@ string CommentOf(const MeruTableSchema &schema, idx_t column) {
 
 void SetComment(const MeruSchemaHandle &schema, idx_t column, const string &comment) {
 	if (!comment.empty()) {
-		MeruCall(
-			[&](char **err) { return meru_table_schema_set_comment(schema.Get(), column, comment.c_str(), err); });
+		MeruCall([&](char **err) { return meru_table_schema_set_comment(schema.Get(), column, comment.c_str(), err); });
 	}
 }
 

@@ -28,8 +28,8 @@ class MeruAlterHandle {
 };
 
 struct AlterTable {
-	//! Adds what info says to a change of the table. Throws where it cannot be made without looking at the table's rows,
-	//! naming what can. What depends on the table's state of that moment is left to the engine.
+	//! Adds what info says to a change of the table. Throws where it cannot be made without looking at the table's
+	//! rows, naming what can. What depends on the table's state of that moment is left to the engine.
 	static void Translate(ClientContext &context, const MerutableTableEntry &table, AlterInfo &info,
 						  MeruAlterHandle &alter);
 	//! The exception for a status of meru_alter_table(). Takes the message.
