@@ -155,8 +155,9 @@ shared_ptr<MeruWriteBatch> MerutableTransaction::BeginWrite(ClientContext &conte
 		write = make_shared_ptr<MeruWriteBatch>(find().database, context);
 		written = table.name;
 	} else if (!StringUtil::CIEquals(written, table.name)) {
-		throw TransactionException("A statement cannot write to the tables \"%s\" and \"%s\" at once", written,
-								   table.name);
+		throw TransactionException("A statement that is a transaction of its own cannot write to the tables \"%s\" and "
+								   "\"%s\": run it between BEGIN and COMMIT",
+								   written, table.name);
 	}
 	// Looked at once the change has begun: the engine refuses to commit one that began before its table was replaced.
 	find();

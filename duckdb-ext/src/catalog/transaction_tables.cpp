@@ -40,15 +40,15 @@ shared_ptr<const MerutableTables> TransactionTables::Tables() {
 }
 
 void TransactionTables::NoteCreated() {
-	if (!creates || !write || !write->Ended()) {
+	if (!creation || !creation->Ended()) {
 		return;
 	}
-	creates = false;
+	creation.reset();
 	MeruTableSchema *schema = nullptr;
-	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), written.c_str(), &schema, err); });
+	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), created.c_str(), &schema, err); });
 	MeruSchemaHandle handle(schema);
 	auto table = MeruTable::FromEngine(*schema);
-	ChangeView(written, &table);
+	ChangeView(created, &table);
 }
 
 void TransactionTables::ChangeView(const string &name, optional_ptr<const MeruTable> table) {
@@ -91,13 +91,14 @@ shared_ptr<MeruWriteBatch> TransactionTables::BeginWrite(ClientContext &context,
 	lock_guard<mutex> guard(lock);
 	NoteCreated();
 	// What is left of a statement that failed is not added to.
-	if (!write || write->Ended() || query != now) {
-		write = make_shared_ptr<MeruWriteBatch>(txn, context, table);
+	if (query != now) {
+		writes.clear();
 		query = now;
-		written = table;
-		creates = false;
-	} else if (!StringUtil::CIEquals(written, table)) {
-		throw TransactionException("A statement cannot write to the tables \"%s\" and \"%s\" at once", written, table);
+	}
+	// COPY FROM DATABASE writes to many tables.
+	auto &write = writes[table];
+	if (!write || write->Ended()) {
+		write = make_shared_ptr<MeruWriteBatch>(txn, context, table);
 	}
 	return write;
 }
@@ -107,11 +108,9 @@ shared_ptr<MeruWriteBatch> TransactionTables::BeginCreate(ClientContext &context
 	auto schema = table.ToEngine();
 	lock_guard<mutex> guard(lock);
 	NoteCreated();
-	write = make_shared_ptr<MeruWriteBatch>(txn, context, schema.Get(), replace);
-	query = context.transaction.GetActiveQuery();
-	written = table.name;
-	creates = true;
-	return write;
+	creation = make_shared_ptr<MeruWriteBatch>(txn, context, schema.Get(), replace);
+	created = table.name;
+	return creation;
 }
 
 bool TransactionTables::CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict) {

@@ -51,12 +51,12 @@ class TransactionTables {
 	//! What was given out: DuckDB keeps plain references to entries.
 	vector<shared_ptr<const MerutableTables>> seen;
 	case_insensitive_map_t<Lent> lent;
-	//! The change of the statement that runs, or ran last, and the query and the table that it belongs to.
-	shared_ptr<MeruWriteBatch> write;
+	//! The changes of the statement that runs, or ran last, by table, and the query that they belong to.
+	case_insensitive_map_t<shared_ptr<MeruWriteBatch>> writes;
 	idx_t query = 0;
-	string written;
-	//! Whether that table comes with it.
-	bool creates = false;
+	//! The change that makes a table, until it was taken note of, and the table's name.
+	shared_ptr<MeruWriteBatch> creation;
+	string created;
 };
 
 } // namespace duckdb
