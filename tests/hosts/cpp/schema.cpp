@@ -166,7 +166,7 @@ void Builder() {
 	MeruColumnInfo bad{};
 	refuse("info.name", bad);
 	bad.name = "x";
-	bad.type = MeruColumnType(28);
+	bad.type = MeruColumnType(1000);
 	refuse("\"x\"", bad);
 	bad.type = MeruColumnType_Decimal;
 	bad.precision = 39;

@@ -424,7 +424,7 @@ void TableWithRows() {
 	auto db = OpenSimple("with_rows");
 	auto schema = SchemaOf(db);
 	auto simple = BuildSchema(
-		"next", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
+		"SIMPLE", {{"id", MeruColumnType_Int64}, {"s", MeruColumnType_Utf8}, {"d", MeruColumnType_Double}}, {0});
 	PutSimple(db, 7, "old", 1);
 	MeruWrite *w = nullptr;
 	EXPECT(MeruStatus_ErrAlreadyExists, meru_write_begin_table(db, simple, 0, &w, &err));
