@@ -122,6 +122,21 @@ vector<column_t> MerutableTableEntry::GetRowIdColumns() const {
 	return KeyColumns::Ids(table);
 }
 
+//! The expressions of proj from `first` on take a column that the statement reads anyway from there. A scan that has a
+//! STRUCT twice, whole and for the fields that the statement names, would read those fields alone.
+static void ReadOnce(const LogicalGet &get, LogicalProjection &proj, idx_t first) {
+	auto &columns = get.GetColumnIds();
+	for (idx_t i = first; i < proj.expressions.size(); i++) {
+		auto &binding = proj.expressions[i]->Cast<BoundColumnRefExpression>().binding;
+		for (idx_t before = 0; before < binding.column_index; before++) {
+			if (columns[before] == columns[binding.column_index]) {
+				binding.column_index = before;
+				break;
+			}
+		}
+	}
+}
+
 void MerutableTableEntry::BindUpdateConstraints(Binder &, LogicalGet &get, LogicalProjection &proj,
 												LogicalUpdate &update, ClientContext &) {
 	RequireCurrent();
@@ -147,7 +162,9 @@ void MerutableTableEntry::BindUpdateConstraints(Binder &, LogicalGet &get, Logic
 		get.AddColumnId(0);
 	}
 	// The new rows are written whole.
+	auto bound = proj.expressions.size();
 	LogicalUpdate::BindExtraColumns(*this, get, proj, update, all_columns);
+	ReadOnce(get, proj, bound);
 }
 
 } // namespace duckdb

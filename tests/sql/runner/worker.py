@@ -103,7 +103,7 @@ def fetch(connection, types):
                 for row in connection.fetchall()]
     table = connection.to_arrow_table()
     table = table.rename_columns([f"c{i}" for i in range(table.num_columns)])
-    zone = connection.execute("SELECT current_setting('TimeZone')").fetchone()[0]
+    zone = connection.execute("SELECT current_setting('TimeZone')").fetchall()[0][0]  # fetchone would leave it open
     plain = plain_instance()
     plain.execute("SET TimeZone = '" + zone.replace("'", "''") + "'")
     plain.register("result", table)

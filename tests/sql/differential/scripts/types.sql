@@ -46,6 +46,8 @@ SELECT count(DISTINCT st), count(DISTINCT li), max(st), min(li) FROM ne;
 UPDATE ne SET st = {'a': 100, 'b': 'upd'}, li = list_append(li, 9) WHERE id = 5;
 UPDATE ne SET mp = MAP {'new': id}, ls = NULL, ar = [9, 9, 9] WHERE id % 2 = 0;
 UPDATE ne SET st = struct_update(st, a := 7) WHERE id = 6;
+UPDATE ne SET tz = '01:00:00+00' WHERE st.a > 10;
+UPDATE ne SET js = st.b WHERE false;
 DELETE FROM ne WHERE len(li) > 15 RETURNING id, st;
 FROM ne ORDER BY id;
 INSERT INTO ne(id, ar) VALUES (90, [1, 2]);
