@@ -149,7 +149,8 @@ func (r *nestedReader) read(out *row.Column, rows, n int, page bool, s *scratch)
 	root := r.c.inFile.root
 	for i := range n {
 		if r.absent(root) {
-			if !r.c.nullable {
+			// Not what the table says of the column: rows that were deleted before it became NOT NULL may be NULL.
+			if !r.c.optional {
 				return base.Errorf(base.CodeCorruption, "column %q is NOT NULL and has a NULL", r.c.name)
 			}
 			if out.Nulls == nil {

@@ -210,6 +210,7 @@ func mapNested(t *colType, byID map[int32]int, meta *metadata.FileMetaData) (c f
 	c.colType = t
 	if c.inFile, err = t.nestedIn(meta.Schema, byID); c.inFile != nil {
 		c.ordinal = c.inFile.leaves[0].ordinal
+		c.optional = c.inFile.root == c.nested.root(true)
 	}
 	return c, err
 }

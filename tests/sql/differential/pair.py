@@ -16,8 +16,8 @@ from .steps import PLACES
 WHOLE = 400
 # The connection on which the harness flushes, compacts and compares, so that no transaction of the script is in its way.
 OWN = "harness"
-# How a transaction fails that met another one.
-CONFLICTS = ("TransactionContext", "Constraint")
+# How a transaction fails that met another one, or rows that another one has changed.
+CONFLICTS = ("TransactionContext", "Constraint", "Conversion", "Out of Range", "Invalid Input", "Invalid type")
 
 
 class Side(Session):
@@ -31,6 +31,8 @@ class Side(Session):
         try:
             return super().raw(connection, sql)
         except WorkerDied as died:
+            if self.name == "native":
+                raise NativeBroke(str(died)) from died
             raise Difference(f"{self.name} died", f"{self.name}: {died}") from died
 
 
