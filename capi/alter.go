@@ -221,15 +221,23 @@ func merugo_alter_table(h, alter C.uintptr_t, cerr *C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		a, err := lookup[alterations](alter, "alter")
+		ops, err := alterationsOf(alter)
 		if err != nil {
 			return err
 		}
-		a.mu.Lock()
-		ops := append([]engine.Alteration(nil), a.ops...)
-		a.mu.Unlock()
 		return db.Alter(ops...)
 	})
+}
+
+// alterationsOf returns what was gathered so far.
+func alterationsOf(h C.uintptr_t) ([]engine.Alteration, error) {
+	a, err := lookup[alterations](h, "alter")
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.ops), nil
 }
 
 //export merugo_table_schema_initial_defaults

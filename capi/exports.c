@@ -607,6 +607,11 @@ int meru_txn_drop_table(MeruTxn *txn, const char *table, char **err) {
 	return merugo_txn_drop_table(HANDLE(txn), (char *)table, OUT(err));
 }
 
+int meru_txn_alter_table(MeruTxn *txn, const char *table, const MeruAlter *alter, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_txn_alter_table(HANDLE(txn), (char *)table, HANDLE(alter), OUT(err));
+}
+
 int meru_txn_write_table(MeruTxn *txn, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_txn_write_table(HANDLE(txn), HANDLE(schema), replace, OUT(write), OUT(err));

@@ -141,6 +141,25 @@ func merugo_txn_drop_table(h C.uintptr_t, table *C.char, cerr *C.uintptr_t) C.in
 	})
 }
 
+//export merugo_txn_alter_table
+func merugo_txn_alter_table(h C.uintptr_t, table *C.char, alter C.uintptr_t, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		t, err := lookup[txn](h, "txn")
+		if err != nil {
+			return err
+		}
+		name, err := tableName(table)
+		if err != nil {
+			return err
+		}
+		ops, err := alterationsOf(alter)
+		if err != nil {
+			return err
+		}
+		return t.t.AlterTable(name, ops...)
+	})
+}
+
 //export merugo_txn_write_table
 func merugo_txn_write_table(h, schema C.uintptr_t, replace C.uint8_t, out, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {

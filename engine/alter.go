@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/row"
 	"github.com/merutable/merutable/engine/internal/sst"
@@ -110,14 +112,30 @@ const (
 // fitsRows reports, as an error that names the column, whether the rows in files, all that there are, fit a new schema of
 // the table. Files in checked are known to, and what is found is added.
 func (s *readState) fitsRows(next *base.Schema, checked fittingFiles) error {
-	old := s.table.schema
-	var checks []rowCheck
+	checks, err := rowChecks(s.table.schema, next, len(s.files) > 0)
+	if err != nil || len(checks) == 0 {
+		return err
+	}
+	for _, f := range s.files {
+		if checked[f.dataFile] {
+			continue
+		}
+		if err := f.checkAll(s.table.schema, checks, func() (*roaring.Bitmap, error) { return f.deleted(s.core.dir) }); err != nil {
+			return err
+		}
+		checked[f.dataFile] = true
+	}
+	return nil
+}
+
+// rowChecks returns what is to be asked of the rows; rows says that there may be some.
+func rowChecks(old, next *base.Schema, rows bool) (checks []rowCheck, err error) {
 	for i := range next.Columns {
 		c := &next.Columns[i]
 		at := old.IndexOfField(c.FieldID)
 		if at < 0 {
-			if !c.Nullable && c.InitialDefault == nil && len(s.files) > 0 {
-				return base.Errorf(base.CodeSchemaMismatch, "column %q is NOT NULL and has no default for the rows that table %q holds",
+			if !c.Nullable && c.InitialDefault == nil && rows {
+				return nil, base.Errorf(base.CodeSchemaMismatch, "column %q is NOT NULL and has no default for the rows that table %q holds",
 					c.Name, next.TableName)
 			}
 			continue
@@ -130,27 +148,21 @@ func (s *readState) fitsRows(next *base.Schema, checked fittingFiles) error {
 			checks = append(checks, rowCheck{column: at, values: timestampDays})
 		}
 	}
-	if len(checks) == 0 {
-		return nil
-	}
-	for _, f := range s.files {
-		if checked[f.dataFile] {
-			continue
+	return checks, nil
+}
+
+func (f *liveFile) checkAll(schema *base.Schema, checks []rowCheck, skip func() (*roaring.Bitmap, error)) error {
+	for _, check := range checks {
+		if err := f.check(schema, check, skip); err != nil {
+			return err
 		}
-		for _, check := range checks {
-			if err := s.checkFile(f, check); err != nil {
-				return err
-			}
-		}
-		checked[f.dataFile] = true
 	}
 	return nil
 }
 
-// checkFile looks at the values of a column in a file.
-func (s *readState) checkFile(f *liveFile, check rowCheck) error {
-	c := &s.table.schema.Columns[check.column]
-	r, err := f.open(s.table.schema)
+// check looks at the values of a column in the file, which it reads with a schema; skip returns the rows that do not count.
+func (f *liveFile) check(schema *base.Schema, check rowCheck, skip func() (*roaring.Bitmap, error)) error {
+	r, err := f.open(schema)
 	if err != nil {
 		return err
 	}
@@ -159,7 +171,7 @@ func (s *readState) checkFile(f *liveFile, check rowCheck) error {
 		if !r.MayHoldNull(check.column) {
 			return nil
 		}
-		if o.Skip, err = f.deleted(s.core.dir); err != nil {
+		if o.Skip, err = skip(); err != nil {
 			return err
 		}
 	}
@@ -172,13 +184,17 @@ func (s *readState) checkFile(f *liveFile, check rowCheck) error {
 		}
 		col := &cols.Cols[0]
 		if check.values == notNull && slices.Contains(col.Nulls, true) {
-			return base.Errorf(base.CodeSchemaMismatch, "NOT NULL constraint failed: column %q of table %q holds NULL", c.Name,
-				s.table.schema.TableName)
+			return holdsNull(schema, check.column)
 		}
 		if check.values == timestampDays && !daysFit(col, cols.N) {
-			return noTimestamp(c)
+			return noTimestamp(&schema.Columns[check.column])
 		}
 	}
+}
+
+func holdsNull(s *base.Schema, column int) error {
+	return base.Errorf(base.CodeSchemaMismatch, "NOT NULL constraint failed: column %q of table %q holds NULL", s.Columns[column].Name,
+		s.TableName)
 }
 
 func noTimestamp(c *base.Column) error {

@@ -116,6 +116,9 @@ func (l *load) expectedTable() *table {
 	if l.w.creates != nil {
 		return l.w.creates.replaced
 	}
+	if l.w.alters != nil {
+		return l.w.alters.from
+	}
 	return l.w.table
 }
 
@@ -139,5 +142,8 @@ func (l *load) supersededNow(s *readState) (change, error) {
 		}
 		ch.dead[f.dataFile] = dead
 	}
-	return ch, l.checkMarks(s, ch.dead)
+	if err := l.checkMarks(s, ch.dead); err != nil || l.w.alters == nil {
+		return ch, err
+	}
+	return ch, l.checkFits(s, ch.dead)
 }

@@ -306,6 +306,12 @@ func (l *load) change(s *readState, seq base.Seq) (*manifest.Manifest, change, e
 		next.Schema, next.TableUUID, next.Dropped, next.MinLog = l.w.table.schema, newUUID(), false, c.nextLog
 		next.DroppedSeq = 0
 	}
+	if l.w.alters != nil {
+		next.Schema = l.w.table.schema
+		if len(ch.added) == 0 {
+			next.Properties[manifest.PropJob] = "alter"
+		}
+	}
 	if len(l.merged) > 0 && len(l.streamed) > 0 {
 		next.DroppedSeq = seq // of two rows of one key only the deletion vectors tell which one counts
 	}

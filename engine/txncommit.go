@@ -20,7 +20,7 @@ func (t *txnTable) created() bool { return t.base == nil }
 // table that takes the place of a dropped one of its name stands for both. It runs under mu.
 func (t *Txn) changed() (changed []*txnTable) {
 	for _, tt := range t.tables {
-		if len(tt.mems) > 0 || tt.created() || tt.dropped && t.successor(tt) == nil {
+		if len(tt.mems) > 0 || tt.created() || tt.altered() || tt.dropped && t.successor(tt) == nil {
 			changed = append(changed, tt)
 		}
 	}
@@ -80,8 +80,16 @@ func (t *txnTable) writeRows() (base.Seq, error) {
 	return w.Commit()
 }
 
-// rowsWrite starts the write that commits the rows.
+// rowsWrite starts the write that commits the rows, and the schema if it is another one.
 func (t *txnTable) rowsWrite() (*Write, error) {
+	if t.altered() {
+		return t.alterWrite()
+	}
+	return t.startWrite(t.table)
+}
+
+// startWrite starts a write that conflicts with what came since the begin; the table must still be the one expected.
+func (t *txnTable) startWrite(expected *table) (*Write, error) {
 	w, err := t.c.newWrite()
 	if base.CodeOf(err) == base.CodeNotFound {
 		return nil, replacedMeanwhile(t.table)
@@ -89,7 +97,7 @@ func (t *txnTable) rowsWrite() (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.table != t.table {
+	if w.table != expected {
 		err = replacedMeanwhile(t.table)
 	} else {
 		err = w.SetSnapshot(t.base)
@@ -141,7 +149,7 @@ func (t *txnTable) fill(w *Write) error {
 func (t *Txn) few(changed []*txnTable) bool {
 	total := int64(0)
 	for _, tt := range changed {
-		if tt.created() || tt.dropped {
+		if tt.created() || tt.dropped || tt.altered() {
 			return false
 		}
 		total += tt.bytes()

@@ -24,6 +24,9 @@ type txnTable struct {
 	table   *table
 	dropped bool
 	mems    []*privateMem // oldest first
+	// below are the memtables that stand in the place of the base's, once copied is set: see txnalter.go.
+	below  []*privateMem // oldest first
+	copied bool
 }
 
 // privateMem is a memtable of a transaction.
@@ -105,34 +108,24 @@ func (t *txnTable) restAll() {
 	for i := range len(t.mems) - 1 {
 		t.mems[i].rest()
 	}
+	for _, m := range t.below {
+		m.rest()
+	}
 }
 
 // room returns the memtable that takes n bytes of entries more.
 func (t *txnTable) room(n int) (*privateMem, error) {
-	size := firstPrivateBytes
-	if len(t.mems) > 0 {
-		last := t.mems[len(t.mems)-1]
-		if last.mt.Capacity()-last.mt.Bytes() >= n {
-			return last, nil
-		}
-		size = min(last.mt.Capacity()*privateGrowth, t.c.opts.MemtableBytes)
-	}
-	m, err := t.newPrivate(max(size, n))
-	if err != nil {
-		return nil, err
-	}
-	if len(t.mems) > 0 {
-		t.mems[len(t.mems)-1].rest()
-	}
-	t.mems = append(t.mems, m)
-	return m, nil
+	b := memBuilder{t: t, mems: t.mems}
+	m, err := b.room(n)
+	t.mems = b.mems
+	return m, err
 }
 
 // apply adds the rows of a statement.
 func (t *txnTable) apply(b *batch) error {
 	t.txn.mu.Lock()
 	defer t.txn.mu.Unlock()
-	if err := t.accepts(); err != nil {
+	if err := t.accepts(b.table); err != nil {
 		return err
 	}
 	if err := t.enter(); err != nil || b.n == 0 {
@@ -159,10 +152,13 @@ func (t *txnTable) apply(b *batch) error {
 	return nil
 }
 
-// accepts returns why rows of a statement cannot be added to the transaction.
-func (t *txnTable) accepts() error {
+// accepts returns why rows of a statement that was begun with a schema of the table cannot be added to the transaction.
+func (t *txnTable) accepts(as *table) error {
 	if err := t.txn.usable(); err != nil {
 		return err
+	}
+	if as != t.table {
+		return base.Errorf(base.CodeConflict, "table %q was altered while rows for it were on their way", t.table.schema.TableName)
 	}
 	if t.dropped {
 		return base.Errorf(base.CodeConflict, "table %q was dropped while rows for it were on their way", t.table.schema.TableName)
@@ -171,14 +167,14 @@ func (t *txnTable) accepts() error {
 }
 
 // take adds memtables that a statement has filled.
-func (t *txnTable) take(mems []*privateMem) error {
+func (t *txnTable) take(as *table, mems []*privateMem) error {
 	t.txn.mu.Lock()
 	defer t.txn.mu.Unlock()
 	n := 0
 	for _, m := range mems {
 		n += m.mt.Bytes()
 	}
-	if err := t.accepts(); err != nil {
+	if err := t.accepts(as); err != nil {
 		return err
 	}
 	if err := t.enter(); err != nil {
@@ -202,7 +198,7 @@ func (t *txnTable) owns(s *Snapshot) error {
 
 // snapshot composes what the transaction sees now.
 func (t *txnTable) snapshot() (*Snapshot, error) {
-	if len(t.mems) == 0 && t.base != nil {
+	if len(t.mems) == 0 && t.base != nil && !t.altered() {
 		return t.base.clone()
 	}
 	t.restAll()
@@ -218,17 +214,20 @@ func (t *txnTable) snapshot() (*Snapshot, error) {
 		state.bounds, state.private = bounds, len(t.mems)
 		return &Snapshot{state: state, visible: visible}, nil
 	}
-	below := t.base.state
-	for range below.mems {
-		bounds = append(bounds, t.base.seq)
+	below, seen, bound := t.under()
+	for range below {
+		bounds = append(bounds, bound)
 	}
-	state := t.c.newState(below, below.manifest, t.table, append(mems, below.mems...))
+	state := t.c.newState(t.base.state, t.base.state.manifest, t.table, append(mems, below...))
 	state.bounds, state.private = bounds, len(t.mems)
-	return &Snapshot{state: state, seq: t.base.seq, visible: append(visible, t.base.visible...)}, nil
+	return &Snapshot{state: state, seq: t.base.seq, visible: append(visible, seen...)}, nil
 }
 
 func (t *txnTable) bytes() (n int64) {
 	for _, m := range t.mems {
+		n += int64(m.mt.Bytes())
+	}
+	for _, m := range t.below {
 		n += int64(m.mt.Bytes())
 	}
 	return n
@@ -258,13 +257,18 @@ func (t *txnTable) each(fn func(op base.Op, key, rec []byte) error) error {
 
 // forget gives back what was written.
 func (t *txnTable) forget() {
-	for _, m := range t.mems {
+	t.giveBack(t.mems)
+	t.giveBack(t.below)
+	t.mems, t.below = nil, nil
+}
+
+func (t *txnTable) giveBack(mems []*privateMem) {
+	for _, m := range mems {
 		if m.mapping == nil {
 			t.txn.anonymous -= m.size
 		}
 		m.mt.Unref()
 	}
-	t.mems = nil
 }
 
 // close gives everything back.
@@ -332,7 +336,7 @@ func (r *txnRows) room(n int) (*privateMem, error) {
 }
 
 func (r *txnRows) commit() (base.Seq, error) {
-	if err := r.t.take(r.mems); err != nil {
+	if err := r.t.take(r.w.table, r.mems); err != nil {
 		return 0, err
 	}
 	r.mems = nil

@@ -24,6 +24,7 @@ type Write struct {
 	// disordered says that keys did not ascend somewhere, so that blocks of columns are of no use.
 	disordered atomic.Bool
 	creates    *creation // of a write that brings its own table
+	alters     *altering // of one that brings another schema of it
 	spare      spareBuffers
 	interrupt  func() bool
 	err        error

@@ -117,7 +117,6 @@ void MerutableSchemaEntry::Alter(CatalogTransaction transaction, AlterInfo &info
 	merutable.RequireWritable();
 	auto &context = transaction.GetContext();
 	auto &merutable_transaction = MerutableTransaction::Get(context, merutable);
-	merutable_transaction.RefuseInside("ALTER TABLE");
 	auto tables = merutable_transaction.Tables();
 	auto found = tables->Find(info.name);
 	if (!found) {
@@ -128,7 +127,7 @@ void MerutableSchemaEntry::Alter(CatalogTransaction transaction, AlterInfo &info
 	}
 	MeruAlterHandle alter;
 	AlterTable::Translate(context, *found->entry, info, alter);
-	merutable_transaction.Alter(*found->database, alter);
+	merutable_transaction.Alter(info.name, found->database.get(), alter);
 }
 
 optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateIndex(CatalogTransaction, CreateIndexInfo &,

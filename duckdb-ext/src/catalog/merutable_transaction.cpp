@@ -230,21 +230,15 @@ bool MerutableTransaction::DropTable(const string &name) {
 	return table && MeruCallIfFound([&](char **err) { return meru_drop_table(table->Get(), err); });
 }
 
-void MerutableTransaction::Alter(MeruDatabase &table, const MeruAlterHandle &alter) {
+void MerutableTransaction::Alter(const string &name, optional_ptr<MeruDatabase> table, const MeruAlterHandle &alter) {
 	catalog.RequireWritable();
+	if (auto tables = Several()) {
+		return tables->Alter(name, alter);
+	}
 	char *message = nullptr;
-	auto status = meru_alter_table(table.Get(), alter.Get(), &message);
+	auto status = meru_alter_table(table->Get(), alter.Get(), &message);
 	if (status != MeruStatus_Ok) {
 		AlterTable::ThrowError(status, message);
-	}
-}
-
-void MerutableTransaction::RefuseInside(const char *what) const {
-	if (several_statements) {
-		throw NotImplementedException(
-			"%s is not supported inside a transaction of several statements (BEGIN … COMMIT) of "
-			"merutable database \"%s\"",
-			what, catalog.GetName());
 	}
 }
 

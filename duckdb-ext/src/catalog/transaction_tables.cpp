@@ -1,5 +1,6 @@
 #include "catalog/transaction_tables.hpp"
 
+#include "catalog/alter_table.hpp"
 #include "catalog/merutable_table_entry.hpp"
 #include "duckdb/common/exception/transaction_exception.hpp"
 #include "duckdb/common/string_util.hpp"
@@ -44,23 +45,25 @@ void TransactionTables::NoteCreated() {
 		return;
 	}
 	creation.reset();
-	MeruTableSchema *schema = nullptr;
-	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), created.c_str(), &schema, err); });
-	MeruSchemaHandle handle(schema);
-	auto table = MeruTable::FromEngine(*schema);
-	ChangeView(created, &table);
+	MerutableTableState state;
+	state.id = NumericLimits<uint64_t>::Maximum(); // it has none, and no handle, before the commit
+	NoteDefinition(created, std::move(state));
 }
 
-void TransactionTables::ChangeView(const string &name, optional_ptr<const MeruTable> table) {
+void TransactionTables::NoteDefinition(const string &name, MerutableTableState state) {
+	MeruTableSchema *schema = nullptr;
+	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), name.c_str(), &schema, err); });
+	MeruSchemaHandle handle(schema);
+	state.entry = catalog.MakeEntry(MeruTable::FromEngine(*schema));
+	ChangeView(name, &state);
+}
+
+void TransactionTables::ChangeView(const string &name, optional_ptr<const MerutableTableState> state) {
 	auto next = make_shared_ptr<MerutableTables>(*view);
 	next->version = ++last_view_version;
 	next->by_name.erase(name);
-	if (table) {
-		// It has no id and no handle before the commit.
-		MerutableTableState state;
-		state.entry = catalog.MakeEntry(*table);
-		state.id = NumericLimits<uint64_t>::Maximum();
-		next->by_name[table->name] = std::move(state);
+	if (state) {
+		next->by_name[state->entry->name] = *state;
 	}
 	view = std::move(next);
 	seen.push_back(view);
@@ -131,6 +134,18 @@ bool TransactionTables::DropTable(const string &table) {
 	txn->NoteChange();
 	ChangeView(table, nullptr);
 	return true;
+}
+
+void TransactionTables::Alter(const string &table, const MeruAlterHandle &alter) {
+	lock_guard<mutex> guard(lock);
+	NoteCreated();
+	char *message = nullptr;
+	auto status = meru_txn_alter_table(txn->Get(), table.c_str(), alter.Get(), &message);
+	if (status != MeruStatus_Ok) {
+		AlterTable::ThrowError(status, message);
+	}
+	txn->NoteChange();
+	NoteDefinition(table, *view->Find(table));
 }
 
 void TransactionTables::Commit(ClientContext &context) {

@@ -50,10 +50,8 @@ class MerutableTransaction : public Transaction {
 	bool CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict);
 	//! Drops a table at once, or with a transaction of several statements. False: there was none.
 	bool DropTable(const string &name);
-	//! Throws in a transaction of several statements, for what would take effect at once.
-	void RefuseInside(const char *what) const;
-	//! Changes the schema of the table that a handle is of, at once.
-	void Alter(MeruDatabase &table, const MeruAlterHandle &alter);
+	//! Changes the schema of a table, which a handle is of, at once, or with a transaction of several statements.
+	void Alter(const string &name, optional_ptr<MeruDatabase> table, const MeruAlterHandle &alter);
 
 	//! The older states of tables that the transaction reads.
 	HistoricTables &Historic() {

@@ -6,6 +6,7 @@
 #include "duckdb/common/enums/on_create_conflict.hpp"
 
 namespace duckdb {
+class MeruAlterHandle;
 
 //! The database as of the transaction's first look, with what it has written and defined itself. Each statement's
 //! change becomes a part of it when the statement ends; before that it sees nothing of it. Used by all threads of a
@@ -29,6 +30,8 @@ class TransactionTables {
 	bool CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict);
 	//! False: there is none.
 	bool DropTable(const string &table);
+	//! Changes the schema of a table that it sees.
+	void Alter(const string &table, const MeruAlterHandle &alter);
 	void Commit(ClientContext &context);
 
   private:
@@ -41,8 +44,10 @@ class TransactionTables {
 	//! All under the lock.
 	//! Takes note of a table that a statement has made.
 	void NoteCreated();
-	//! Replaces the view by one with another entry for a name; table may be NULL, for none.
-	void ChangeView(const string &name, optional_ptr<const MeruTable> table);
+	//! Gives a table an entry for the definition that it has now.
+	void NoteDefinition(const string &name, MerutableTableState state);
+	//! Replaces the view by one with another table for a name; NULL for none.
+	void ChangeView(const string &name, optional_ptr<const MerutableTableState> state);
 
 	MerutableCatalog &catalog;
 	shared_ptr<MeruTxnRef> txn;
