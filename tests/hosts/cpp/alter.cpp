@@ -93,15 +93,15 @@ void Changes() {
 	OK(meru_table_schema_initial_defaults(plain, &found, &initial, &err));
 	CHECK(found == 0, "no initial default");
 	meru_table_schema_free(plain);
-	meru_table_schema_free(schema);
 
-	info.type = MeruColumnType_Int64;
+	info.type = MeruColumnType_Int64; // its strings belong to the schema
 	{
 		Change c;
 		OK(meru_alter_set_type(c.alter, &info, &err));
 		OK(meru_alter_set_not_null(c.alter, "text", 1, &err));
 		OK(meru_alter_table(db, c.alter, &err));
 	}
+	meru_table_schema_free(schema);
 	CHECK(RowText(db, 1) == "1,one,1,7" && RowText(db, 3) == "3,three,3,8", "wider");
 	Drop(db, "n");
 	{
