@@ -155,17 +155,9 @@ func (w *Write) asLoad() (*load, error) {
 	if w.load != nil {
 		return nil, base.Errorf(base.CodeInvalidArgument, "a statement of a transaction is committed with that")
 	}
-	blocks := w.blocks
-	w.blocks, w.blockBytes = nil, 0
-	if w.batch.n > 0 {
-		first, err := w.batchBlock()
-		if err != nil {
-			for _, b := range blocks {
-				b.Free()
-			}
-			return nil, err
-		}
-		blocks = append([]*Block{first}, blocks...)
+	blocks, err := w.takeBlocks()
+	if err != nil {
+		return nil, err
 	}
 	if len(blocks) == 0 {
 		return nil, nil

@@ -57,19 +57,18 @@ func (t *Txn) write() (base.Seq, error) {
 	case len(changed) > 1:
 		return t.writeTogether(changed)
 	case changed[0].created():
-		return changed[0].writeCreated()
+		return changed[0].commitRows(changed[0].creation(false))
 	case changed[0].dropped:
 		if err := changed[0].c.dropTable(changed[0].base.state.table); err != nil {
 			return 0, err
 		}
 		return t.d.visibleSeq(), nil
 	}
-	return changed[0].writeRows()
+	return changed[0].commitRows(changed[0].rowsWrite())
 }
 
-// writeRows commits the rows of one table.
-func (t *txnTable) writeRows() (base.Seq, error) {
-	w, err := t.rowsWrite()
+// commitRows fills a write that was just started with the rows, and commits it.
+func (t *txnTable) commitRows(w *Write, err error) (base.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -107,19 +106,6 @@ func (t *txnTable) startWrite(expected *table) (*Write, error) {
 		return nil, err
 	}
 	return w, nil
-}
-
-// writeCreated commits a table that the transaction has made, with its rows.
-func (t *txnTable) writeCreated() (base.Seq, error) {
-	w, err := t.creation(false)
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
-	if err := t.fill(w); err != nil {
-		return 0, err
-	}
-	return w.Commit()
 }
 
 // creation starts the write that commits the table; apart keeps it out of the root of the directory.

@@ -255,17 +255,9 @@ func (w *Write) startLoad() (err error) {
 	if w.batch.memBytes+w.blockBytes <= w.c.opts.MemtableBytes/logShare {
 		return nil
 	}
-	blocks := w.blocks
-	w.blocks, w.blockBytes = nil, 0
-	if w.batch.n > 0 {
-		first, err := w.batchBlock()
-		if err != nil {
-			for _, b := range blocks {
-				b.Free()
-			}
-			return err
-		}
-		blocks = append([]*Block{first}, blocks...)
+	blocks, err := w.takeBlocks()
+	if err != nil {
+		return err
 	}
 	if w.txn != nil {
 		w.load, err = newTxnRows(w, blocks)
@@ -282,6 +274,23 @@ type bulk interface {
 	commit() (base.Seq, error)
 	// close gives up what was not committed.
 	close()
+}
+
+// takeBlocks returns all rows so far as blocks, in order, for the caller to free; the write has none after it.
+func (w *Write) takeBlocks() ([]*Block, error) {
+	blocks := w.blocks
+	w.blocks, w.blockBytes = nil, 0
+	if w.batch.n == 0 {
+		return blocks, nil
+	}
+	first, err := w.batchBlock()
+	if err != nil {
+		for _, b := range blocks {
+			b.Free()
+		}
+		return nil, err
+	}
+	return append([]*Block{first}, blocks...), nil
 }
 
 // batchBlock moves the rows of the batch into a block.

@@ -73,14 +73,22 @@ func tooManyElements() error {
 	return base.Errorf(base.CodeInvalidArgument, "a nested value is made of more than %d values", base.MaxElements)
 }
 
-// head takes the number of the values that a nested value is made of, and their NULL marks: of a MAP those of its values.
-func (p *unpacker) head(t *base.Type) (n int, nulls []byte, err error) {
+// fixedParts returns how many values each value of a nested type is made of; a LIST or MAP tells for itself.
+func fixedParts(t *base.Type) (n int, fixed bool) {
 	switch t.Kind {
 	case base.KindStruct:
-		n = len(t.Fields)
+		return len(t.Fields), true
 	case base.KindArray:
-		n = int(t.Length)
+		return int(t.Length), true
 	default:
+		return 0, false
+	}
+}
+
+// head takes the number of the values that a nested value is made of, and their NULL marks: of a MAP those of its values.
+func (p *unpacker) head(t *base.Type) (n int, nulls []byte, err error) {
+	n, fixed := fixedParts(t)
+	if !fixed {
 		if n, err = p.uvarint(); err != nil {
 			return 0, nil, err
 		}
@@ -131,13 +139,8 @@ func (p *unpacker) check(t *base.Type) error {
 
 // emptyPacked returns the value of a nested type that has nothing in it: NULL fields, no elements.
 func emptyPacked(t *base.Type) []byte {
-	n := 0
-	switch t.Kind {
-	case base.KindStruct:
-		n = len(t.Fields)
-	case base.KindArray:
-		n = int(t.Length)
-	default:
+	n, fixed := fixedParts(t)
+	if !fixed {
 		return []byte{0}
 	}
 	b := make([]byte, (n+7)/8)
