@@ -86,10 +86,7 @@ func merugo_alter_add_column_arrow(h C.uintptr_t, info *C.MeruColumnInfo, initia
 func arrowDefault(row *C.struct_ArrowArray, schema *C.struct_ArrowSchema, c engine.Column) (storage []byte, err error) {
 	c.Nullable = true
 	want := &engine.Schema{TableName: "default", Columns: []engine.Column{c}}
-	err = withBatch(row, schema, "initial", want, func(cols *engine.Columns) error {
-		if cols.N != 1 {
-			return invalid("argument initial has %d rows: 1 is asked for", cols.N)
-		}
+	err = withRow(row, schema, "initial", want, func(cols *engine.Columns) error {
 		if !cols.Cols[0].IsNull(0) {
 			storage = append([]byte{}, cols.Cols[0].Storage(0)...) // the batch goes
 		}

@@ -66,6 +66,16 @@ func withBatch(rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, argument
 	return use(cols)
 }
 
+// withRow is withBatch for an array that must have one row.
+func withRow(row *C.struct_ArrowArray, schema *C.struct_ArrowSchema, argument string, want *engine.Schema, use func(*engine.Columns) error) error {
+	return withBatch(row, schema, argument, want, func(cols *engine.Columns) error {
+		if cols.N != 1 {
+			return invalid("argument %s has %d rows: 1 is asked for", argument, cols.N)
+		}
+		return use(cols)
+	})
+}
+
 func importBatch(rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, argument string) (arrow.RecordBatch, error) {
 	if err := need(rows, argument); err != nil {
 		return nil, err

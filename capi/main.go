@@ -1,7 +1,7 @@
 // Package main is the C interface of merutable: it translates the calls of include/merutable.h into those of package
 // engine, and decides nothing itself. It is built as a C library (-buildmode=c-shared or c-archive).
 //
-// The functions of the header are C functions (exports.c), which refuse forked children and call the Go halves here,
+// The functions of the header are C functions (exports*.c), which refuse forked children and call the Go halves here,
 // merugo_…, one file for each kind of handle. Rules of the house:
 //
 //   - Every Go half runs inside [call] or [quiet], which turn panics into errors.

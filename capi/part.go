@@ -108,11 +108,8 @@ func merugo_snapshot_file_meets(h, index C.uintptr_t, lower, upper *C.struct_Arr
 		if err := need(meets, "meets"); err != nil {
 			return err
 		}
-		snap, err := lookup[snapshot](h, "snapshot")
+		snap, err := lookupFile(h, index)
 		if err != nil {
-			return err
-		}
-		if err := snap.checkFile(index); err != nil {
 			return err
 		}
 		o, err := arrowRange(snap.s.Schema(), lower, upper, lowerSchema, upperSchema, lowerExclusive, upperExclusive)
@@ -160,10 +157,7 @@ func arrowBound(rows *C.struct_ArrowArray, schema *C.struct_ArrowSchema, argumen
 		return nil, err
 	}
 	var vals []engine.Value
-	err = withBatch(rows, schema, argument, engine.KeyPrefixSchema(s, n), func(cols *engine.Columns) error {
-		if cols.N != 1 {
-			return invalid("argument %s has %d rows: 1 is asked for", argument, cols.N)
-		}
+	err = withRow(rows, schema, argument, engine.KeyPrefixSchema(s, n), func(cols *engine.Columns) error {
 		for i := range cols.Cols {
 			v := cols.Cols[i].Value(0)
 			v.Bytes = append([]byte(nil), v.Bytes...) // the batch goes

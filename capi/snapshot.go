@@ -257,11 +257,13 @@ func merugo_snapshot_schema(h C.uintptr_t, out, cerr *C.uintptr_t) C.int {
 	})
 }
 
-func (s *snapshot) checkFile(index C.uintptr_t) error {
-	if uint64(index) >= uint64(len(s.files)) {
-		return invalid("argument index is %d: the snapshot has %d files", uint64(index), len(s.files))
+// lookupFile returns a snapshot that has a file of that index.
+func lookupFile(h, index C.uintptr_t) (*snapshot, error) {
+	snap, err := lookup[snapshot](h, "snapshot")
+	if err == nil && uint64(index) >= uint64(len(snap.files)) {
+		err = invalid("argument index is %d: the snapshot has %d files", uint64(index), len(snap.files))
 	}
-	return nil
+	return snap, err
 }
 
 //export merugo_snapshot_file
@@ -270,11 +272,8 @@ func merugo_snapshot_file(h C.uintptr_t, index C.uintptr_t, out *C.MeruFileInfo,
 		if err := need(out, "info"); err != nil {
 			return err
 		}
-		snap, err := lookup[snapshot](h, "snapshot")
+		snap, err := lookupFile(h, index)
 		if err != nil {
-			return err
-		}
-		if err := snap.checkFile(index); err != nil {
 			return err
 		}
 		deleted, err := snap.countHidden(int(index))
@@ -302,11 +301,8 @@ func merugo_snapshot_deletes(h C.uintptr_t, index C.uintptr_t, positions, count,
 		if err := need(count, "count"); err != nil {
 			return err
 		}
-		snap, err := lookup[snapshot](h, "snapshot")
+		snap, err := lookupFile(h, index)
 		if err != nil {
-			return err
-		}
-		if err := snap.checkFile(index); err != nil {
 			return err
 		}
 		rows, err := snap.hidden(int(index))
@@ -412,10 +408,7 @@ func merugo_snapshot_get(h C.uintptr_t, key *C.struct_ArrowArray, schema *C.stru
 			return err
 		}
 		s := snap.s.Schema()
-		return withBatch(key, schema, "key", engine.KeySchema(s), func(keys *engine.Columns) error {
-			if keys.N != 1 {
-				return invalid("argument key has %d rows: 1 is asked for", keys.N)
-			}
+		return withRow(key, schema, "key", engine.KeySchema(s), func(keys *engine.Columns) error {
 			vals := make([]engine.Value, len(keys.Cols))
 			for i := range vals {
 				vals[i] = keys.Cols[i].Value(0)

@@ -20,11 +20,8 @@ func merugo_snapshot_data_file(h C.uintptr_t, index C.uintptr_t, out *C.MeruData
 		if err := need(out, "file"); err != nil {
 			return err
 		}
-		snap, err := lookup[snapshot](h, "snapshot")
+		snap, err := lookupFile(h, index)
 		if err != nil {
-			return err
-		}
-		if err := snap.checkFile(index); err != nil {
 			return err
 		}
 		file, err := snap.dataFile(int(index))

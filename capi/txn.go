@@ -47,10 +47,7 @@ func merugo_txn_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.
 }
 
 // onTable runs fn with a transaction and the name of a table, which may be NULL.
-func onTable[T any](h C.uintptr_t, ctable *C.char, out *T, argument string, fn func(t *engine.Txn, table string) error) error {
-	if err := need(out, argument); err != nil {
-		return err
-	}
+func onTable(h C.uintptr_t, ctable *C.char, fn func(t *engine.Txn, table string) error) error {
 	t, err := lookup[txn](h, "txn")
 	if err != nil {
 		return err
@@ -60,6 +57,14 @@ func onTable[T any](h C.uintptr_t, ctable *C.char, out *T, argument string, fn f
 		return err
 	}
 	return fn(t.t, name)
+}
+
+// fromTable is onTable for a function that gives something out, which must not be NULL.
+func fromTable(h C.uintptr_t, ctable *C.char, out *C.uintptr_t, argument string, fn func(t *engine.Txn, table string) error) error {
+	if err := need(out, argument); err != nil {
+		return err
+	}
+	return onTable(h, ctable, fn)
 }
 
 // tableName returns the name of a table, "" for NULL.
@@ -73,7 +78,7 @@ func tableName(ctable *C.char) (string, error) {
 //export merugo_txn_schema
 func merugo_txn_schema(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		return onTable(h, table, out, "schema", func(t *engine.Txn, table string) error {
+		return fromTable(h, table, out, "schema", func(t *engine.Txn, table string) error {
 			s, err := t.SchemaOf(table)
 			if err != nil {
 				return err
@@ -86,7 +91,7 @@ func merugo_txn_schema(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.i
 //export merugo_txn_snapshot
 func merugo_txn_snapshot(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		return onTable(h, table, out, "snapshot", func(t *engine.Txn, table string) error {
+		return fromTable(h, table, out, "snapshot", func(t *engine.Txn, table string) error {
 			s, err := t.SnapshotOf(table)
 			if err != nil {
 				return err
@@ -100,7 +105,7 @@ func merugo_txn_snapshot(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C
 //export merugo_txn_write
 func merugo_txn_write(h C.uintptr_t, table *C.char, out, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		return onTable(h, table, out, "write", func(t *engine.Txn, table string) error {
+		return fromTable(h, table, out, "write", func(t *engine.Txn, table string) error {
 			w, err := t.NewWriteTo(table)
 			if err != nil {
 				return err
@@ -129,41 +134,27 @@ func merugo_txn_create_table(h, schema C.uintptr_t, cerr *C.uintptr_t) C.int {
 //export merugo_txn_drop_table
 func merugo_txn_drop_table(h C.uintptr_t, table *C.char, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		t, err := lookup[txn](h, "txn")
-		if err != nil {
-			return err
-		}
-		name, err := tableName(table)
-		if err != nil {
-			return err
-		}
-		return t.t.DropTable(name)
+		return onTable(h, table, (*engine.Txn).DropTable)
 	})
 }
 
 //export merugo_txn_alter_table
 func merugo_txn_alter_table(h C.uintptr_t, table *C.char, alter C.uintptr_t, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		t, err := lookup[txn](h, "txn")
-		if err != nil {
-			return err
-		}
-		name, err := tableName(table)
-		if err != nil {
-			return err
-		}
-		ops, err := alterationsOf(alter)
-		if err != nil {
-			return err
-		}
-		return t.t.AlterTable(name, ops...)
+		return onTable(h, table, func(t *engine.Txn, table string) error {
+			ops, err := alterationsOf(alter)
+			if err != nil {
+				return err
+			}
+			return t.AlterTable(table, ops...)
+		})
 	})
 }
 
 //export merugo_txn_write_table
 func merugo_txn_write_table(h, schema C.uintptr_t, replace C.uint8_t, out, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
-		return onTable(h, nil, out, "write", func(t *engine.Txn, _ string) error {
+		return fromTable(h, nil, out, "write", func(t *engine.Txn, _ string) error {
 			s, err := lookup[tableSchema](schema, "schema")
 			if err != nil {
 				return err
