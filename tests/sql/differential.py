@@ -20,7 +20,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from differential import features, script_runs, steps  # noqa: E402
+from differential import script_runs, steps  # noqa: E402
 from differential.compare import Difference, NativeBroke  # noqa: E402
 from differential.history import History, settings  # noqa: E402
 from differential.pair import Pair  # noqa: E402
@@ -35,10 +35,6 @@ MIXED = ["flush", "flush", "compact", "gc", "reattach", "kill"]
 class Random:
     def __init__(self, zygote, options):
         self.zygote, self.options = zygote, options
-        self.features = features.detect(zygote, options.ext)
-        missing = sorted(set(features.PROBES) - self.features)
-        if missing:
-            print(f"not there: {', '.join(missing)}", flush=True)
         self.statements, self.passed, self.failed = 0, 0, 0
         self.kinds = {}
 
@@ -54,11 +50,11 @@ class Random:
         rng = random.Random(f"settings {seed}")
         placement = self.options.placement
         places = MIXED if placement == "mixed" else ["check"] if placement == "memory" else [placement]
-        chosen = settings(rng, self.features)
+        chosen = settings(rng)
         pair, history = None, None
         try:
             pair = Pair(self.zygote, self.options.ext, chosen)
-            history = History(seed, pair, self.features, places)
+            history = History(seed, pair, places)
             history.run(self.options.steps)
             self.passed += 1
         except NativeBroke as broke:

@@ -15,18 +15,17 @@ OPTIONS = {
 }
 
 
-def settings(rng, features):
+def settings(rng):
     made = {name: choice for name, choices in OPTIONS.items() if (choice := rng.choice(choices))}
-    if "on_duplicate" in features and rng.random() < 0.7:
+    if rng.random() < 0.7:
         made["on_duplicate"] = rng.choice(["error", "error", "error", "ignore"])
     return made
 
 
 class History:
-    def __init__(self, seed, pair, features, places):
+    def __init__(self, seed, pair, places):
         self.rng = random.Random(seed)
         self.pair = pair
-        self.features = features
         self.places = places
         self.duplicates = pair.settings.get("on_duplicate", "update")
         self.steps = []
@@ -55,17 +54,14 @@ class History:
 
     def run(self, count):
         rng = self.rng
-        for name in rng.sample(TABLES, rng.choice([1, 1, 2, 3, 4]) if "tables" in self.features else 1):
+        for name in rng.sample(TABLES, rng.choice([1, 1, 2, 3, 4])):
             self.create(name)
         actions = [(self.insert, 6), (self.insert_select, 2), (self.bulk, 0.6), (self.update, 3), (self.update_key, 1),
                    (self.delete, 2), (self.bad, 0.7), (self.place, 2.5), (self.ask, 7), (self.get, 0.7)]
-        optional = [("merge", self.merge, 2), ("truncate", self.truncate, 0.15), ("transactions", self.begin, 1.2),
-                    ("transactions", self.race, 0.8), ("add_column", self.add_column, 0.5),
-                    ("drop_column", self.drop_column, 0.4), ("rename", self.rename, 0.3),
-                    ("rename_table", self.rename_table, 0.15), ("set_default", self.set_default, 0.3),
-                    ("set_not_null", self.set_not_null, 0.4), ("widen", self.widen, 0.4), ("tables", self.recreate, 0.3),
-                    ("tables", self.table_as, 0.3), ("ddl_in_transactions", self.create_in_transaction, 0.2)]
-        actions += [(action, weight) for name, action, weight in optional if name in self.features]
+        actions += [(self.merge, 2), (self.truncate, 0.15), (self.begin, 1.2), (self.race, 0.8), (self.add_column, 0.5),
+                    (self.drop_column, 0.4), (self.rename, 0.3), (self.rename_table, 0.15), (self.set_default, 0.3),
+                    (self.set_not_null, 0.4), (self.widen, 0.4), (self.recreate, 0.3), (self.table_as, 0.3),
+                    (self.create_in_transaction, 0.2)]
         weights = [weight for _, weight in actions]
         while len(self.steps) < count:
             if self.saved is not None and rng.random() < 0.15:
@@ -88,21 +84,15 @@ class History:
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def create(self, name):
-        table = random_table(self.rng, name, self.features)
+        table = random_table(self.rng, name)
         if self.do(f"CREATE TABLE {table.sql}({table.definition()})"):
             self.tables[name] = table
 
     def ddl(self):
-        """Whether tables may be altered now: not in a transaction (known.py)."""
+        """Whether tables are altered now: not in a transaction."""
         return self.saved is None
 
-    def definitions(self):
-        """Whether tables may be made and dropped now."""
-        return self.saved is None or "ddl_in_transactions" in self.features
-
     def recreate(self):
-        if not self.definitions():
-            return
         rng = self.rng
         free = [name for name in TABLES if name not in self.tables]
         if len(self.tables) > 1 and rng.random() < 0.4:
@@ -110,7 +100,7 @@ class History:
             if self.do(f"DROP TABLE {rng.choice(['', 'IF EXISTS '])}{table.sql}"):
                 del self.tables[table.name]
         elif rng.random() < 0.3:
-            table = random_table(rng, self.table().name, self.features)
+            table = random_table(rng, self.table().name)
             if self.do(f"CREATE OR REPLACE TABLE {table.sql}({table.definition()})"):
                 self.tables[table.name] = table
         elif free and len(self.tables) < 5:
@@ -125,7 +115,7 @@ class History:
         if not free or not self.ddl():
             return
         self.begin()
-        table = random_table(self.rng, self.rng.choice(free), self.features)
+        table = random_table(self.rng, self.rng.choice(free))
         if self.do(f"CREATE TABLE {table.sql}({table.definition()})"):
             self.tables[table.name] = table
             for _ in range(self.rng.randint(0, 2)):
@@ -140,7 +130,7 @@ class History:
     def table_as(self):
         """CREATE TABLE … AS: the key is named in an option, which a native table does not have."""
         free = [name for name in TABLES if name not in self.tables]
-        if not free or not self.definitions():
+        if not free:
             return
         rng, source = self.rng, self.table()
         made = source.copy()
@@ -160,19 +150,13 @@ class History:
         free = [n for n in NAMES if n.lower() not in {c.name.lower() for c in table.columns}]
         if not self.ddl() or not free or len(table.columns) > 12:
             return
-        column = Column(self.rng.choice(free), random_type(self.rng, self.features))
+        column = Column(self.rng.choice(free), random_type(self.rng))
         if self.rng.random() < 0.6:
-            column.default = self.constant(column)
+            column.default = column.literal(self.rng, 0.1)
         default = f" DEFAULT {column.default}" if column.default else ""
         if self.do(f"ALTER TABLE {table.sql} ADD COLUMN {column.sql} {column.type.sql}{default}"):
             self.replace(table).columns.append(column)
         self.written = True
-
-    def constant(self, column):
-        """A default; DuckDB makes a transaction of three statements of an ADD COLUMN whose default is not a plain constant."""
-        if "add_column_expression" in self.features:
-            return column.literal(self.rng, 0.1)
-        return {"integer": "42", "text": "'added'", "decimal": "1"}.get(column.type.group, "NULL")
 
     def replace(self, table):
         """A copy of the table's model in its place, so that a rollback finds the old one."""
@@ -238,8 +222,6 @@ class History:
             return
         column = self.rng.choice(some)
         to = self.rng.choice(values.WIDER[column.type.sql])
-        if to == "HUGEINT" and "widen_hugeint" not in self.features:
-            return
         if self.do(f"ALTER TABLE {table.sql} ALTER {column.sql} TYPE {to}"):
             changed = self.replace(table).column(column.name)
             changed.type, changed.pool, changed.default = values.BY_NAME[to], [], ""
@@ -275,7 +257,7 @@ class History:
     def insert(self):
         rng, table = self.rng, self.table()
         columns, conflict, verb = list(table.columns), "", "INSERT INTO"
-        exact = "conflict" in self.features and rng.random() < 0.45
+        exact = rng.random() < 0.45
         if exact:
             verb, conflict = self.conflict(table)
         subset = not verb.endswith("REPLACE INTO") and (exact or self.duplicates != "update")
@@ -332,7 +314,7 @@ class History:
         made = ", ".join(f"{c.literal(rng)} AS {c.sql}" if c is changed and c.name not in table.key else c.sql
                          for c in table.columns)
         sql = f"INSERT INTO {table.sql} SELECT {made} FROM {table.sql} WHERE {predicate(rng, table)}"
-        if "conflict" in self.features and rng.random() < 0.5:
+        if rng.random() < 0.5:
             self.do(sql + " ON CONFLICT DO NOTHING")
         else:
             self.do(sql, self.plain(sql))
@@ -520,10 +502,10 @@ class History:
         self.do(sql)
 
     def get(self):
-        """merutable_get: only of the table at the root, and outside of transactions."""
-        if self.saved is not None or len(self.tables) != 1 or "tables" in self.features:
+        """merutable_get, outside of transactions."""
+        if self.saved is not None:
             return
         table = self.table()
         keys = [k.literal(self.rng, 0) for k in table.keys]
         native = f"SELECT * FROM {table.sql} WHERE " + " AND ".join(f"{k.sql} = {v}" for k, v in zip(table.keys, keys))
-        self.do(f"SELECT * FROM merutable_get('db', {', '.join(keys)})", native)
+        self.do(f"SELECT * FROM merutable_get('db', {', '.join(keys)}, table_name := {values.quote(table.name)})", native)

@@ -78,22 +78,22 @@ class Table:
         return Table(self.name, [copy.copy(c) for c in self.columns], list(self.key), list(self.checks))
 
 
-def random_type(rng, features, key=False):
-    if not key and "nested" in features and rng.random() < 0.2:
+def random_type(rng, key=False):
+    if not key and rng.random() < 0.2:
         return values.nested(rng)
-    if not key and "rare" in features and rng.random() < 0.06:
+    if not key and rng.random() < 0.06:
         return rng.choice(values.RARE)
     if rng.random() < 0.3:
         return values.BY_NAME[rng.choice(["INTEGER", "VARCHAR", "BIGINT"])]
     return rng.choice([t for t in values.SCALARS if t.key or not key])
 
 
-def random_table(rng, name, features):
+def random_table(rng, name):
     names = rng.sample(NAMES, rng.randint(1, 8))
     count = min(len(names), rng.choice([1, 1, 1, 2, 2, 3]))
     columns = []
     for i, column in enumerate(names):
-        made = Column(column, random_type(rng, features, key=i < count), not_null=i < count or rng.random() < 0.1)
+        made = Column(column, random_type(rng, key=i < count), not_null=i < count or rng.random() < 0.1)
         if i >= count and rng.random() < 0.25:
             made.default = made.literal(rng, 0.1)
         columns.append(made)
@@ -102,6 +102,6 @@ def random_table(rng, name, features):
     rng.shuffle(columns)
     table = Table(name, columns, key)
     numbers = [c for c in table.values if c.type.group == "integer"]
-    if "check" in features and numbers and rng.random() < 0.2:
+    if numbers and rng.random() < 0.2:
         table.checks.append(f"{numbers[0].sql} <> {quote('7')}")
     return table

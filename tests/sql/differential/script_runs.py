@@ -11,7 +11,6 @@ from runner import sqltext
 from runner.process import WorkerDied
 from runner.session import Session, SessionError
 
-from . import features
 from .compare import Difference
 from .pair import OWN, Pair, quoted
 from .steps import Step, read
@@ -33,7 +32,6 @@ class Scripts:
     def __init__(self, zygote, options):
         self.zygote, self.options = zygote, options
         self.statements, self.passed, self.failed = 0, 0, 0
-        self.features = features.detect(zygote, options.ext)
 
     def run(self):
         wanted = self.options.placement
@@ -41,8 +39,7 @@ class Scripts:
             with open(path, encoding="utf-8") as file:
                 steps, settings = read(file.read())
             for placement in PLACEMENTS if wanted == "all" else (wanted,):
-                self.one(path, placement, steps, {**DEFAULTS, **settings} | (
-                    {} if "on_duplicate" in self.features else {"on_duplicate": ""}))
+                self.one(path, placement, steps, {**DEFAULTS, **settings})
         print(f"{self.statements} statements of scripts")
 
     def one(self, path, placement, steps, settings):

@@ -138,8 +138,14 @@ FROM fresh;
 ROLLBACK;
 FROM fresh ORDER BY k;
 BEGIN;
--- @differs alter_alone
 ALTER TABLE fresh ADD COLUMN w INTEGER DEFAULT 7;
+INSERT INTO fresh VALUES (4, 'd', 8);
+UPDATE fresh SET w = 9 WHERE k = 1;
+FROM fresh ORDER BY k;
+ROLLBACK;
+BEGIN;
+-- @differs rename_alone
+ALTER TABLE fresh RENAME TO stale;
 ROLLBACK;
 FROM fresh ORDER BY k;
 COMMIT;
