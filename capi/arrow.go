@@ -167,11 +167,7 @@ func exportBatch(cols *engine.Columns, s *engine.Schema, projection []int, out *
 	if err != nil {
 		return err
 	}
-	defer rec.Release() // the array holds a reference of its own
-	var exported C.struct_ArrowArray
-	cdata.ExportArrowRecordBatch(rec, (*cdata.CArrowArray)(unsafe.Pointer(&exported)), nil)
-	C.capi_array_guard(&exported)
-	store(out, exported)
+	giveRecord(rec, out)
 	return nil
 }
 
@@ -196,4 +192,13 @@ func merugo_arrow_schema(h C.uintptr_t, out *C.struct_ArrowSchema, cerr *C.uintp
 		exportSchema(engine.ArrowSchema(t.copyOf(), nil), out)
 		return nil
 	})
+}
+
+// giveRecord makes an Arrow array of a record batch, which it takes. *out is the caller's to release.
+func giveRecord(rec arrow.RecordBatch, out *C.struct_ArrowArray) {
+	defer rec.Release() // the array holds a reference of its own
+	var exported C.struct_ArrowArray
+	cdata.ExportArrowRecordBatch(rec, (*cdata.CArrowArray)(unsafe.Pointer(&exported)), nil)
+	C.capi_array_guard(&exported)
+	store(out, exported)
 }

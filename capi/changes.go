@@ -6,11 +6,8 @@ package main
 import "C"
 
 import (
-	"unsafe"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/cdata"
 
 	"github.com/merutable/merutable/engine"
 )
@@ -97,11 +94,7 @@ func (s *changeSource) batch(out *C.struct_ArrowArray) error {
 		rec.Release()
 	}
 	rec := array.NewRecordBatch(s.arrow, columns, int64(b.N))
-	defer rec.Release() // the array holds a reference of its own
-	var exported C.struct_ArrowArray
-	cdata.ExportArrowRecordBatch(rec, (*cdata.CArrowArray)(unsafe.Pointer(&exported)), nil)
-	C.capi_array_guard(&exported)
-	store(out, exported)
+	giveRecord(rec, out)
 	return nil
 }
 

@@ -8,11 +8,9 @@ import "C"
 import (
 	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/cdata"
 )
 
 // maxReportBatch bounds the rows of one batch of a report.
@@ -47,11 +45,7 @@ func (s *reportSource) batch(out *C.struct_ArrowArray) error {
 		}
 	}
 	rec := b.NewRecordBatch()
-	defer rec.Release() // the array holds a reference of its own
-	var exported C.struct_ArrowArray
-	cdata.ExportArrowRecordBatch(rec, (*cdata.CArrowArray)(unsafe.Pointer(&exported)), nil)
-	C.capi_array_guard(&exported)
-	store(out, exported)
+	giveRecord(rec, out)
 	return nil
 }
 

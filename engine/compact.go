@@ -140,10 +140,7 @@ func (d *database) freeCompactSlot() { <-d.compactSlots }
 
 // kickStarved wakes the loops that found no slot free.
 func (d *database) kickStarved() {
-	d.mu.Lock()
-	tables := d.all()
-	d.mu.Unlock()
-	for _, c := range tables {
+	for _, c := range d.allNow() {
 		c.compactions.mu.Lock()
 		starved := c.compactions.starved
 		c.compactions.mu.Unlock()

@@ -297,10 +297,7 @@ func (d *database) seal() error {
 		err = e
 	}
 	d.stopWorkers()
-	d.mu.Lock()
-	tables := d.all()
-	d.mu.Unlock()
-	for _, c := range tables {
+	for _, c := range d.allNow() {
 		c.finishGarbage()
 	}
 	d.release()
@@ -334,6 +331,13 @@ func (d *database) all() []*core {
 	return cores
 }
 
+// allNow is all for callers without mu.
+func (d *database) allNow() []*core {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all()
+}
+
 // live returns the tables by id, the root one whether there is a table or not. It runs under mu or writeMu.
 func (d *database) live() []*core {
 	cores := make([]*core, 0, len(d.tables))
@@ -345,9 +349,7 @@ func (d *database) live() []*core {
 }
 
 func (d *database) stopWorkers() {
-	d.mu.Lock()
-	tables := d.all()
-	d.mu.Unlock()
+	tables := d.allNow()
 	d.stopOnce.Do(func() { close(d.stop) })
 	for _, c := range tables {
 		c.beginStop()
@@ -368,9 +370,7 @@ func (c *core) beginStop() {
 // release stops the workers and gives the lock up. It may be called twice. Snapshots that are still held keep their files.
 func (d *database) release() {
 	d.stopWorkers()
-	d.mu.Lock()
-	tables := d.all()
-	d.mu.Unlock()
+	tables := d.allNow()
 	for _, c := range tables {
 		c.endIdle()
 	}

@@ -90,6 +90,16 @@ shared_ptr<const MerutableTables> MerutableCatalog::CurrentTables() {
 	return current;
 }
 
+shared_ptr<const MerutableTables> MerutableCatalog::TablesDuring(const std::function<void()> &take) {
+	constexpr idx_t ATTEMPTS = 10;
+	shared_ptr<const MerutableTables> result;
+	for (idx_t i = 0; i < ATTEMPTS && !(result && result == CurrentTables()); i++) {
+		result = CurrentTables();
+		take();
+	}
+	return result;
+}
+
 MerutableTableState MerutableCatalog::Look(uint64_t id) {
 	MerutableTableState result;
 	result.id = id;

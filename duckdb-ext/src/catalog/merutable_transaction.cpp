@@ -91,13 +91,7 @@ shared_ptr<const MerutableTables> MerutableTransaction::Tables() {
 }
 
 void MerutableTransaction::Pin() {
-	// The tables may change between the two looks: then both are taken again. A table that changes all the time is
-	// found out by whoever asks for its snapshot.
-	constexpr idx_t ATTEMPTS = 10;
-	for (idx_t i = 0; i < ATTEMPTS && !(pinned && pinned == catalog.CurrentTables()); i++) {
-		pinned = catalog.CurrentTables();
-		snapshots = make_uniq<MeruSnapshotSetRef>(catalog.Database());
-	}
+	pinned = catalog.TablesDuring([&]() { snapshots = make_uniq<MeruSnapshotSetRef>(catalog.Database()); });
 	seen.push_back(pinned);
 }
 

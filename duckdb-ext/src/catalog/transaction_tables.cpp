@@ -16,13 +16,7 @@ atomic<idx_t> last_view_version{idx_t(1) << 62};
 } // namespace
 
 TransactionTables::TransactionTables(MerutableCatalog &catalog) : catalog(catalog) {
-	// The tables may change between the two looks: then both are taken again. A table that changes all the time is
-	// found out by whoever asks for its snapshot.
-	constexpr idx_t ATTEMPTS = 10;
-	for (idx_t i = 0; i < ATTEMPTS && !(view && view == catalog.CurrentTables()); i++) {
-		view = catalog.CurrentTables();
-		txn = make_shared_ptr<MeruTxnRef>(catalog.SharedDatabase());
-	}
+	view = catalog.TablesDuring([&]() { txn = make_shared_ptr<MeruTxnRef>(catalog.SharedDatabase()); });
 	seen.push_back(view);
 }
 

@@ -47,6 +47,9 @@ class MerutableCatalog : public Catalog {
 	void RequireWritable() const;
 	//! What the engine has now, whoever made it. Entries live as long as somebody holds them.
 	shared_ptr<const MerutableTables> CurrentTables();
+	//! The same for who takes a state of the database with it: take is called until the tables were the same before and
+	//! after it. A table that changes all the time is found out by whoever asks for its snapshot.
+	shared_ptr<const MerutableTables> TablesDuring(const std::function<void()> &take);
 	//! An entry for a table that only a transaction has.
 	shared_ptr<MerutableTableEntry> MakeEntry(const MeruTable &table);
 	void Flush();
