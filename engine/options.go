@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -26,7 +27,8 @@ const (
 //
 // The options that describe a table's storage are stored beside it when they are given (optionsfile.go): a later open
 // that does not set them takes the stored ones. Those of a process are not: ReadOnly, NoCreate, Durability, SyncInterval,
-// the caches, the threads, the memory budget, and WALDir, which the directory itself remembers (logdir.go).
+// the caches, the threads, the memory budget, WALDir, which the directory itself remembers (logdir.go), and those of
+// mirrors and object stores.
 type Options struct {
 	// ReadOnly opens for reading: it writes nothing and does not take the writer's lock.
 	ReadOnly bool
@@ -95,6 +97,29 @@ type Options struct {
 	// bound as well, whatever is stored.
 	CompactionRate int64
 
+	// Mirror is where the database is copied to in the background: s3://bucket/prefix, or file:///directory. The default is
+	// nowhere. docs/MIRROR.md says what it guarantees.
+	Mirror string
+	// MirrorParallelism is how many objects go to the mirror at a time. The default is 4.
+	MirrorParallelism int
+	// MaxLagAlert is how far the mirror may be behind before a warning. The default is 60 s; negative means no warnings.
+	MaxLagAlert time.Duration
+	// MirrorFlush is how old rows in memory become before they are flushed for the mirror's sake, which takes files only. The
+	// default is 10 s; negative means that rows go when the memtable is full.
+	MirrorFlush time.Duration
+	// MirrorRetain is how long the mirror keeps what a newer manifest superseded, for its readers. The default is 300 s;
+	// negative means none.
+	MirrorRetain time.Duration
+	// CommitLinger is how long a commit to a database in an object store waits for others that go with it. The default is
+	// 0: those that came while the last one was under way go together. Of no meaning in a directory.
+	CommitLinger time.Duration
+	// ObjectCacheDir is where blocks that were read from an object store are kept: none by default, then only memory does.
+	// ObjectCacheBytes bounds it, the default is 1 GiB.
+	ObjectCacheDir   string
+	ObjectCacheBytes int64
+	// S3 says how the S3 of the database's and the mirror's URL is reached.
+	S3 S3Config
+
 	// autoCompaction says that NoAutoCompaction was set by its name, be it to false.
 	autoCompaction bool
 	// loadBufferBytes is the size of a bulk load's row buffers, 0 for the default. The memory budget sets it, and tests.
@@ -102,6 +127,9 @@ type Options struct {
 	// fs is the file system; nil means the operating system's. Tests set it.
 	fs vfs.FS
 }
+
+// S3Config says how an S3-compatible store is reached. What is empty comes from where the AWS tools take it.
+type S3Config = objstore.S3Config
 
 // UseFS makes the engine work in another file system than the operating system's. The type is this module's own: it is
 // for tests.
@@ -144,6 +172,11 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.LevelMultiplier, 10)
 	setDefault(&o.MaxDeletedPercent, 20)
 	setDefault(&o.GCGrace, 300*time.Second)
+	setDefault(&o.MirrorParallelism, 4)
+	setDefault(&o.MaxLagAlert, time.Minute)
+	setDefault(&o.MirrorFlush, 10*time.Second)
+	setDefault(&o.MirrorRetain, 300*time.Second)
+	setDefault(&o.ObjectCacheBytes, 1<<30)
 	return o
 }
 
@@ -189,6 +222,8 @@ func (o Options) effective() (Options, error) {
 	}
 	o.CacheBytes, o.RowCacheBytes = max(o.CacheBytes, 0), max(o.RowCacheBytes, 0)
 	o.RetainVersions = max(o.RetainVersions, 0)
+	o.MaxLagAlert, o.MirrorFlush, o.MirrorRetain = max(o.MaxLagAlert, 0), max(o.MirrorFlush, 0), max(o.MirrorRetain, 0)
+	o.CommitLinger, o.ObjectCacheBytes = max(o.CommitLinger, 0), max(o.ObjectCacheBytes, 0)
 	o.RetainFor, o.GCGrace, o.CompactionRate = max(o.RetainFor, 0), max(o.GCGrace, 0), max(o.CompactionRate, 0)
 	return o, o.consistent()
 }

@@ -20,7 +20,10 @@ var optionSamples = map[string]string{
 	"pending_slow_bytes": "1073741824", "pending_stop_bytes": "2147483648", "target_file_bytes": "33554432",
 	"base_level_bytes": "134217728", "level_multiplier": "8", "max_deleted_percent": "35",
 	"compaction_rate_bytes": "10485760", "retain_versions": "12", "retain_secs": "3600", "gc_grace_secs": "0",
-	"wal_dir": "/elsewhere",
+	"wal_dir": "/elsewhere", "mirror": "s3://bucket/a/b", "mirror_parallelism": "7", "max_lag_alert_secs": "0",
+	"mirror_flush_secs": "3", "mirror_retain_secs": "900", "commit_linger_ms": "20", "object_cache_dir": "/cache",
+	"object_cache_bytes": "1048576", "s3_endpoint": "http://localhost:9000", "s3_region": "eu-central-1", "s3_url_style": "path",
+	"s3_use_ssl": "false", "s3_access_key_id": "an id", "s3_secret_access_key": "a secret", "s3_session_token": "a token",
 }
 
 func TestOptionsByName(t *testing.T) {
@@ -36,13 +39,17 @@ func TestOptionsByName(t *testing.T) {
 			t.Errorf("%s is set in the zero options", d.name)
 		}
 		must(t, o.Set(d.name, value))
-		if !d.given(&o) || d.format(&o) != value {
+		if shown := d.format(&o); !d.given(&o) || shown != value && !d.secret || d.secret && strings.Contains(shown, value) {
 			t.Errorf("%s = %s: set %v, reads %s", d.name, value, d.given(&o), d.format(&o))
 		}
 		must(t, all.Set(d.name, value))
 	}
 	parsed, err := ParseOptions(all.String())
 	must(t, err)
+	if shown := fmt.Sprintf("%v %+v %#v %s", all, all, all, all); strings.Contains(shown, "a secret") || strings.Contains(shown, "a token") {
+		t.Errorf("secrets are shown: %s", shown)
+	}
+	parsed.S3.AccessKeyID, parsed.S3.SecretAccessKey, parsed.S3.SessionToken = "an id", "a secret", "a token"
 	if !reflect.DeepEqual(parsed, all) {
 		t.Errorf("read back:\n%s\nfrom\n%s", parsed, all)
 	}

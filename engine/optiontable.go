@@ -33,6 +33,10 @@ type option struct {
 	// get returns the field's value, 0 where it is not set; set sets it. Those of texts are nil.
 	get func(o *Options) int64
 	set func(o *Options, v int64)
+	// field is that of a text which any value may be given to.
+	field func(o *Options) *string
+	// secret: its value is never shown.
+	secret bool
 }
 
 const (
@@ -78,7 +82,23 @@ var optionTable = []option{
 	number("retain_versions", unitCount, 0, 1_000_000, func(o *Options) *int { return &o.RetainVersions }).stick(),
 	span("retain_secs", unitSeconds, 0, 3_155_760_000, func(o *Options) *time.Duration { return &o.RetainFor }).stick(),
 	span("gc_grace_secs", unitSeconds, 0, 604_800, func(o *Options) *time.Duration { return &o.GCGrace }).stick(),
-	{name: "wal_dir", unit: unitText},
+	text("wal_dir", func(o *Options) *string { return &o.WALDir }),
+
+	text("mirror", func(o *Options) *string { return &o.Mirror }),
+	number("mirror_parallelism", unitCount, 1, 64, func(o *Options) *int { return &o.MirrorParallelism }),
+	span("max_lag_alert_secs", unitSeconds, 0, 604_800, func(o *Options) *time.Duration { return &o.MaxLagAlert }),
+	span("mirror_flush_secs", unitSeconds, 0, 604_800, func(o *Options) *time.Duration { return &o.MirrorFlush }),
+	span("mirror_retain_secs", unitSeconds, 0, 3_155_760_000, func(o *Options) *time.Duration { return &o.MirrorRetain }),
+	span("commit_linger_ms", unitMillis, 0, 60_000, func(o *Options) *time.Duration { return &o.CommitLinger }),
+	text("object_cache_dir", func(o *Options) *string { return &o.ObjectCacheDir }),
+	number("object_cache_bytes", unitBytes, 0, maxOptionBytes, func(o *Options) *int64 { return &o.ObjectCacheBytes }),
+	text("s3_endpoint", func(o *Options) *string { return &o.S3.Endpoint }),
+	text("s3_region", func(o *Options) *string { return &o.S3.Region }),
+	text("s3_url_style", func(o *Options) *string { return &o.S3.URLStyle }),
+	text("s3_use_ssl", func(o *Options) *string { return &o.S3.UseSSL }),
+	text("s3_access_key_id", func(o *Options) *string { return &o.S3.AccessKeyID }).hide(),
+	text("s3_secret_access_key", func(o *Options) *string { return &o.S3.SecretAccessKey }).hide(),
+	text("s3_session_token", func(o *Options) *string { return &o.S3.SessionToken }).hide(),
 }
 
 func asInt(b bool) int64 {
@@ -120,6 +140,16 @@ func span(name string, u unit, lo, hi int64, field func(o *Options) *time.Durati
 	}
 }
 
+// text is an option that takes any text.
+func text(name string, field func(o *Options) *string) option {
+	return option{name: name, unit: unitText, field: field}
+}
+
+func (d option) hide() option {
+	d.secret = true
+	return d
+}
+
 func (d option) stick() option {
 	d.sticks = true
 	return d
@@ -137,13 +167,14 @@ func findOption(name string) *option {
 
 // given reports whether the option is set in o.
 func (d *option) given(o *Options) bool {
+	if d.field != nil {
+		return *d.field(o) != ""
+	}
 	switch d.name {
 	case "auto_compaction":
 		return o.autoCompaction || o.NoAutoCompaction
 	case "durability":
 		return o.Durability != Sync
-	case "wal_dir":
-		return o.WALDir != ""
 	case "read_only":
 		return o.ReadOnly
 	case "create_if_missing":
@@ -185,8 +216,8 @@ func (o *Options) Set(key, value string) error {
 		return base.Errorf(base.CodeInvalidArgument, "unknown option %q; the options are %s", key, optionNames())
 	case d.name == "durability":
 		return o.setDurability(value)
-	case d.name == "wal_dir":
-		o.WALDir = value
+	case d.field != nil:
+		*d.field(o) = value
 		return nil
 	}
 	v, ok := d.parse(value)
@@ -264,24 +295,29 @@ func parseBytes(value string) (int64, bool) {
 	return int64(bytes), true
 }
 
-// format returns the value as Set takes it.
+// hiddenValue stands for a secret that is set.
+const hiddenValue = "<hidden>"
+
+// format returns the value as Set takes it, but for secrets, which nothing shows.
 func (d *option) format(o *Options) string {
 	switch {
 	case d.name == "durability":
 		return durabilityNames[o.Durability]
-	case d.name == "wal_dir":
-		return o.WALDir
+	case d.secret && *d.field(o) != "":
+		return hiddenValue
+	case d.field != nil:
+		return *d.field(o)
 	case d.unit == unitBool:
 		return strconv.FormatBool(d.get(o) == 1)
 	}
 	return strconv.FormatInt(max(d.get(o), 0), 10)
 }
 
-// String returns the options that are set, one "name = value" a line, as ParseOptions reads them.
+// String returns the options that are set, one "name = value" a line, as ParseOptions reads them. Secrets are left out.
 func (o Options) String() string {
 	var b strings.Builder
 	for i := range optionTable {
-		if d := &optionTable[i]; d.given(&o) {
+		if d := &optionTable[i]; d.given(&o) && !d.secret {
 			b.WriteString(d.name + " = " + d.format(&o) + "\n")
 		}
 	}

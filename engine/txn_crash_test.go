@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -202,9 +203,9 @@ func TestTransactionScanMemory(t *testing.T) {
 
 // TestTransactionNoSpace: a statement for whose rows there is no space fails, and takes nothing of the transaction along.
 func TestTransactionNoSpace(t *testing.T) {
-	full := false
+	var full atomic.Bool // the collector works beside the test
 	fs := vfs.NewErrorFS(vfs.OS, func(op vfs.Op, path string) error {
-		if full && op == vfs.OpCreate && strings.Contains(path, "/"+temporaryDir+"/") {
+		if full.Load() && op == vfs.OpCreate && strings.Contains(path, "/"+temporaryDir+"/") {
 			return base.Errorf(base.CodeNoSpace, "%s: no space left", path)
 		}
 		return nil
@@ -213,7 +214,7 @@ func TestTransactionNoSpace(t *testing.T) {
 	must(t, err)
 	defer db.Free()
 	must(t, db.CreateTable(testSchema()))
-	txnNoSpace(t, db, func(on bool) { full = on })
+	txnNoSpace(t, db, full.Store)
 }
 
 // TestTransactionSmallDisk is the same on a real file system that is full, if this process may mount one.
