@@ -55,7 +55,7 @@ tool clang-format "./dev init" clang-format --version
 tool sccache "./dev init" sccache --version
 tool duckdb "./dev init" "$(sh scripts/shell.sh --binary)" --version
 echo "from scripts/tools/go.mod"
-for name in staticcheck gofumpt gotestsum; do
+for name in staticcheck gofumpt gotestsum versitygw toxiproxy; do
 	installed "$name" "build/bin/$name" "./dev lint"
 done
 echo "DuckDB $(cat third_party/duckdb/VERSION), source id $(pin DUCKDB_SOURCE_ID)"

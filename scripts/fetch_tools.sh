@@ -17,6 +17,8 @@ install_tools() {
 		tail_of build/logs/tools.log
 		die "could not install the Go tools; is the Go module proxy reachable? (build/logs/tools.log)"
 	}
+	# Its package is called like any other server's.
+	mv build/bin/server build/bin/toxiproxy
 	stamp tools "$key"
 }
 
