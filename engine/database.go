@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objfs"
 	"github.com/merutable/merutable/engine/internal/sst"
 	"github.com/merutable/merutable/engine/internal/vfs"
 	"github.com/merutable/merutable/engine/internal/wal"
@@ -22,6 +23,7 @@ type database struct {
 	root     string // the database directory, absolute, symlinks resolved
 	walDir   string
 	fs       vfs.FS
+	objects  *objfs.FS // where that is fs, in an object store; nil in a directory
 	opts     Options
 	readOnly bool
 	cache    *sst.Cache
@@ -87,5 +89,7 @@ type database struct {
 
 	logDirty atomic.Bool
 	syncWork chan struct{} // wakes the sync loop
-	tail     logTail       // read-only databases: how far the writer's log was read
+	// refreshed is when a read-only database in an object store was brought up to date last, in Unix nanoseconds.
+	refreshed atomic.Int64
+	tail      logTail // read-only databases: how far the writer's log was read
 }

@@ -191,6 +191,22 @@ func (db *DB) Refresh() error {
 	return db.c.refresh()
 }
 
+// RefreshStale is Refresh, but for a database in an object store that was brought up to date less than RefreshInterval ago:
+// then it does nothing, so that reads in a row ask nothing of the store.
+func (db *DB) RefreshStale() error {
+	if !db.readOnly {
+		return nil
+	}
+	db.mu.RLock()
+	d := db.c.database
+	fresh := d.remote() && d.readOnly && d.refreshedWithin(d.opts.RefreshInterval)
+	db.mu.RUnlock()
+	if fresh {
+		return db.rejoin()
+	}
+	return db.Refresh()
+}
+
 func (db *DB) rejoin() error {
 	db.mu.RLock()
 	old := db.shared

@@ -8,6 +8,8 @@ import (
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/objfs"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/sst"
 	"github.com/merutable/merutable/engine/internal/vfs"
 	"github.com/merutable/merutable/engine/internal/wal"
@@ -18,15 +20,23 @@ const lockFile = "LOCK"
 // openCore opens a directory; dir is absolute and, but for a new one, resolved. It returns the root table.
 func openCore(dir string, o Options) (c *core, err error) {
 	o = o.withFS()
-	stored, err := readOptionsFile(o.fs, dir)
-	if err != nil {
-		return nil, err
+	stored, given := &optionsFile{fs: o.fs, dir: dir}, o
+	var objects *objfs.FS
+	if !objstore.IsURL(dir) {
+		if stored, err = readOptionsFile(o.fs, dir); err != nil {
+			return nil, err
+		}
 	}
-	given := o
 	if o, err = stored.apply(given); err != nil {
 		return nil, err
 	}
-	d := newDatabase(dir, o)
+	if objstore.IsURL(dir) {
+		if objects, err = o.mount(dir); err != nil {
+			return nil, err
+		}
+		o.fs = objects
+	}
+	d := newDatabase(dir, o, objects)
 	defer func() {
 		if err != nil {
 			d.release()
@@ -46,9 +56,10 @@ func openCore(dir string, o Options) (c *core, err error) {
 	return d.main, err
 }
 
-func newDatabase(dir string, o Options) *database {
+// newDatabase makes a database without opening it; objects is where it is in an object store, then o.fs as well.
+func newDatabase(dir string, o Options, objects *objfs.FS) *database {
 	d := &database{
-		root: dir, fs: o.fs, opts: o, readOnly: o.ReadOnly, now: time.Now,
+		root: dir, fs: o.fs, objects: objects, opts: o, readOnly: o.ReadOnly, now: time.Now,
 		cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes), syncWork: make(chan struct{}, 1),
 		flushWork: make(chan struct{}, max(o.FlushThreads, 1)), stop: make(chan struct{}),
 		compactSlots: make(chan struct{}, max(o.CompactionThreads, 1)), limiter: newLimiter(&o),
@@ -68,7 +79,7 @@ func newCore(d *database, id uint32) *core {
 		dir = d.fs.Join(d.root, tablesDir, strconv.FormatUint(uint64(id), 10))
 	}
 	return &core{
-		database: d, id: id, dir: dir, store: manifest.NewFSStore(d.fs, dir), compactions: newCompactions(d.limiter),
+		database: d, id: id, dir: dir, store: d.newStore(dir), compactions: newCompactions(d.limiter),
 		stop: make(chan struct{}), gc: collector{wake: make(chan struct{}, 1)},
 	}
 }

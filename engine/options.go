@@ -117,6 +117,9 @@ type Options struct {
 	// ObjectCacheBytes bounds it, the default is 1 GiB.
 	ObjectCacheDir   string
 	ObjectCacheBytes int64
+	// RefreshInterval is how old what a reader of an object store shows may be before the next statement looks for newer.
+	// The default is 1 s; negative means none. Refresh always looks.
+	RefreshInterval time.Duration
 	// S3 says how the S3 of the database's and the mirror's URL is reached.
 	S3 S3Config
 
@@ -124,6 +127,8 @@ type Options struct {
 	autoCompaction bool
 	// loadBufferBytes is the size of a bulk load's row buffers, 0 for the default. The memory budget sets it, and tests.
 	loadBufferBytes int
+	// store is that of the database's URL, for tests.
+	store objstore.Store
 	// fs is the file system; nil means the operating system's. Tests set it.
 	fs vfs.FS
 }
@@ -177,6 +182,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MirrorFlush, 10*time.Second)
 	setDefault(&o.MirrorRetain, 300*time.Second)
 	setDefault(&o.ObjectCacheBytes, 1<<30)
+	setDefault(&o.RefreshInterval, time.Second)
 	return o
 }
 
@@ -224,6 +230,7 @@ func (o Options) effective() (Options, error) {
 	o.RetainVersions = max(o.RetainVersions, 0)
 	o.MaxLagAlert, o.MirrorFlush, o.MirrorRetain = max(o.MaxLagAlert, 0), max(o.MirrorFlush, 0), max(o.MirrorRetain, 0)
 	o.CommitLinger, o.ObjectCacheBytes = max(o.CommitLinger, 0), max(o.ObjectCacheBytes, 0)
+	o.RefreshInterval = max(o.RefreshInterval, 0)
 	o.RetainFor, o.GCGrace, o.CompactionRate = max(o.RetainFor, 0), max(o.GCGrace, 0), max(o.CompactionRate, 0)
 	return o, o.consistent()
 }

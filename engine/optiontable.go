@@ -92,6 +92,7 @@ var optionTable = []option{
 	span("commit_linger_ms", unitMillis, 0, 60_000, func(o *Options) *time.Duration { return &o.CommitLinger }),
 	text("object_cache_dir", func(o *Options) *string { return &o.ObjectCacheDir }),
 	number("object_cache_bytes", unitBytes, 0, maxOptionBytes, func(o *Options) *int64 { return &o.ObjectCacheBytes }),
+	span("refresh_interval_ms", unitMillis, 0, 3_600_000, func(o *Options) *time.Duration { return &o.RefreshInterval }),
 	text("s3_endpoint", func(o *Options) *string { return &o.S3.Endpoint }),
 	text("s3_region", func(o *Options) *string { return &o.S3.Region }),
 	text("s3_url_style", func(o *Options) *string { return &o.S3.URLStyle }),

@@ -51,6 +51,9 @@ func (v *readView) release() {
 }
 
 func (d *database) openReadOnly() error {
+	if d.remote() {
+		return d.refresh()
+	}
 	if _, err := d.fs.Stat(d.root); err != nil {
 		return err
 	}
@@ -62,6 +65,9 @@ func (d *database) openReadOnly() error {
 func (d *database) refresh() error {
 	d.tail.mu.Lock()
 	defer d.tail.mu.Unlock()
+	if d.remote() {
+		return d.refreshRemote()
+	}
 	const attempts = 100
 	for range attempts {
 		done, err := d.tryRefresh()
@@ -133,21 +139,15 @@ func (d *database) readManifests() (*readView, error) {
 		}
 	}
 	d.mu.Unlock()
-	for _, id := range ids {
-		c := v.tables[id]
-		m := v.manifests[c]
-		if m == nil {
-			if m, err = c.store.Newest(); err != nil {
-				return v, err
-			}
-		} else if newer, err := c.store.Changed(m); err != nil {
-			return v, err
-		} else if newer != nil {
-			m = newer
-		}
+	cores := make([]*core, len(ids))
+	for i, id := range ids {
+		cores[i] = v.tables[id]
+	}
+	found, err := newestOf(cores, v.manifests)
+	for c, m := range found {
 		v.manifests[c], v.newest[c] = m, m
 	}
-	return v, nil
+	return v, err
 }
 
 // holdBack has a view show what was before a commit over several tables, of which not everything is published. Before it

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -27,8 +28,9 @@ type engines struct {
 }
 
 type engineKey struct {
-	fs  vfs.FS
-	dir string
+	fs    vfs.FS
+	dir   string
+	store storeID // of an object store; zero for a directory
 }
 
 // shared is an engine with its handles counted.
@@ -64,30 +66,34 @@ func Open(path string, o Options) (*DB, error) {
 	if o.ReadOnly {
 		return openReader(path, o)
 	}
-	dir, err := resolveDir(o.fs, path, !o.NoCreate)
+	if objstore.IsURL(path) {
+		return nil, base.Errorf(base.CodeUnsupported, "%s: a database in an object store is opened read-only", path)
+	}
+	key, err := o.resolve(path, !o.NoCreate)
 	if err != nil {
 		return nil, err
 	}
-	return registry.acquire(engineKey{o.fs, dir}, o, false)
+	return registry.acquire(key, o, false)
 }
 
 // OpenReader opens a database for reading: through the engine that this process has open for writing on the directory,
 // else through a read-only one, which it refreshes. It never takes the writer's lock. CodeNotFound where there is no
-// database.
+// database. The path may be the URL of an object store, s3://bucket/prefix, which is reached as the environment says; Open
+// takes options.
 func OpenReader(path string) (*DB, error) {
 	return openReader(path, Options{ReadOnly: true}.withFS())
 }
 
 func openReader(path string, o Options) (*DB, error) {
-	dir, err := resolveDir(o.fs, path, false)
+	key, err := o.resolve(path, false)
 	if err != nil {
 		return nil, err
 	}
-	db, err := registry.attach(engineKey{o.fs, dir}, o)
+	db, err := registry.attach(key, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := db.Refresh(); err != nil {
+	if err := db.RefreshStale(); err != nil {
 		db.Free()
 		return nil, err
 	}

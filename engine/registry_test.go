@@ -58,7 +58,7 @@ func TestHandlesRace(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	key := engineKey{fs, "/db"}
+	key := engineKey{fs: fs, dir: "/db"}
 	registry.mu.Lock()
 	writer, reader := registry.writers[key], registry.readers[key]
 	registry.mu.Unlock()

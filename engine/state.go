@@ -92,6 +92,12 @@ func (f *dataFile) open(schema *base.Schema) (*sst.Reader, error) {
 	return r, nil
 }
 
+// openRaw opens the file itself.
+func (f *dataFile) openRaw() (vfs.File, error) {
+	file, err := vfs.OpenSized(f.fs, f.path, f.size)
+	return file, missing(err)
+}
+
 // missing makes the error about a file that is gone one that nobody takes for a key or a table that is not there.
 func missing(err error) error {
 	if base.CodeOf(err) == base.CodeNotFound {

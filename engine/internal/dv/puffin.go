@@ -139,20 +139,28 @@ func Read(fs vfs.FS, path string, offset, length, maxRows int64) (*roaring.Bitma
 		return nil, err
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if offset > size || length > size-offset {
-		return nil, base.Errorf(base.CodeCorruption, "%s: deletion vector of %d bytes at offset %d, but the file has %d", path, length, offset, size)
-	}
+	// Nobody asks for the size: in an object store that would be a request more.
 	blob := make([]byte, length)
-	if n, err := f.ReadAt(blob, offset); err != nil && (err != io.EOF || int64(n) < length) {
-		return nil, base.Wrapf(base.CodeIO, err, "%s: offset %d", path, offset)
+	n, err := f.ReadAt(blob, offset)
+	switch {
+	case int64(n) == length:
+	case err == io.EOF:
+		return nil, base.Errorf(base.CodeCorruption, "%s: deletion vector of %d bytes at offset %d, but the file has %d", path, length, offset, offset+int64(n))
+	default:
+		return nil, readError(err, path, offset)
 	}
 	bm, err := decodeBlob(blob, maxRows)
 	if err != nil {
 		return nil, base.Wrapf(base.CodeCorruption, err, "%s: offset %d", path, offset)
 	}
 	return bm, nil
+}
+
+// readError is that of a read that failed. A file that is missing stays CodeNotFound: an object store says so only then.
+func readError(err error, path string, offset int64) error {
+	code := base.CodeIO
+	if c := base.CodeOf(err); c == base.CodeNotFound || c == base.CodeObjectStore || c == base.CodeCancelled || c == base.CodeTimeout {
+		code = c
+	}
+	return base.Wrapf(code, err, "%s: offset %d", path, offset)
 }

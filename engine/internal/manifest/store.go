@@ -19,7 +19,7 @@ const (
 	tmpSuffix  = ".tmp"
 )
 
-// Store is where manifests live: a directory, later an object store. Commits come from one writer at a time; reads may
+// Store is where manifests live: a directory, or an object store. Commits come from one writer at a time; reads may
 // come from many threads and processes.
 type Store interface {
 	// Newest returns the newest manifest, CodeNotFound where there is none. A damaged newest manifest is an error: an
@@ -144,6 +144,7 @@ func (s *FSStore) Changed(cur *Manifest) (*Manifest, error) {
 type stamp struct {
 	size    int64
 	modNano int64
+	etag    string // of an object store's
 }
 
 func stampOf(i vfs.Info) stamp { return stamp{size: i.Size, modNano: i.ModTime.UnixNano()} }
@@ -369,12 +370,9 @@ func (s *FSStore) read(version int64) (*Manifest, error) {
 	if _, err := f.ReadAt(data, 0); err != nil && err != io.EOF {
 		return nil, base.Wrapf(base.CodeIO, err, "%s", name)
 	}
-	m, err := Decode(name, data)
+	m, err := decodeVersion(name, data, version)
 	if err != nil {
 		return nil, err
-	}
-	if m.Version != version {
-		return nil, base.Errorf(base.CodeCorruption, "%s holds manifest %d", name, m.Version)
 	}
 	info, err := s.fs.Stat(name)
 	if err != nil {
@@ -382,6 +380,15 @@ func (s *FSStore) read(version int64) (*Manifest, error) {
 	}
 	m.stamp = stampOf(info)
 	return m, nil
+}
+
+// decodeVersion is Decode for the file of a version.
+func decodeVersion(name string, data []byte, version int64) (*Manifest, error) {
+	m, err := Decode(name, data)
+	if err == nil && m.Version != version {
+		return nil, base.Errorf(base.CodeCorruption, "%s holds manifest %d", name, m.Version)
+	}
+	return m, err
 }
 
 // IsTemporary reports whether a name in [Dir] is the leftover of a commit that did not happen.

@@ -98,6 +98,27 @@ func ReadAll(ctx context.Context, s Store, key string, max int64) ([]byte, error
 	return nil, err
 }
 
+// ReadSmall is ReadAll for objects that are mostly small: one request reads one of up to 64 KiB.
+func ReadSmall(ctx context.Context, s Store, key string, max int64) ([]byte, error) {
+	const first = 64 << 10
+	p := make([]byte, 0, first)
+	for step := int64(first); ; step *= 2 {
+		if int64(len(p)) > max {
+			return nil, base.Errorf(base.CodeObjectStore, "%s: %s has more than %d bytes: that is the limit", s, key, max)
+		}
+		at := len(p)
+		p = append(p, make([]byte, step)...)
+		n, err := s.ReadAt(ctx, key, p[at:], int64(at))
+		p = p[:at+n]
+		switch {
+		case err == io.EOF:
+			return p, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
 // ListAll calls fn for every object whose key begins with prefix, in order; an error of fn ends it.
 func ListAll(ctx context.Context, s Store, prefix string, fn func(Info) error) error {
 	for after := ""; ; {

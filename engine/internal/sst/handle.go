@@ -78,7 +78,7 @@ func (h *handle) acquire() (vfs.File, error) {
 		return h.file, nil
 	}
 	t.mu.Unlock()
-	f, err := h.openFile()
+	f, err := vfs.OpenSized(h.fs, h.path, h.size)
 	if err != nil {
 		return nil, err
 	}
@@ -96,22 +96,6 @@ func (h *handle) acquire() (vfs.File, error) {
 	idle = append(idle, t.surplus()...)
 	t.mu.Unlock()
 	closeAll(idle)
-	return f, nil
-}
-
-func (h *handle) openFile() (vfs.File, error) {
-	f, err := h.fs.Open(h.path)
-	if err != nil {
-		return nil, err
-	}
-	size, err := f.Size()
-	if err == nil && size != h.size {
-		err = base.Errorf(base.CodeCorruption, "%s: the file has %d bytes, %d were written", h.path, size, h.size)
-	}
-	if err != nil {
-		_ = f.Close() // nothing was written through it
-		return nil, err
-	}
 	return f, nil
 }
 

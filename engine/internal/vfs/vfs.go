@@ -50,6 +50,33 @@ func Preallocate(f File, size int64) error {
 	return base.Errorf(base.CodeUnsupported, "preallocate %s: not supported by this file system", f.Name())
 }
 
+// SizedOpener is what an FS may implement besides. Use [OpenSized].
+type SizedOpener interface {
+	// OpenSized opens an existing file whose size is known, for reading, without asking for the size.
+	OpenSized(name string, size int64) (File, error)
+}
+
+// OpenSized opens a file of size bytes, CodeCorruption for one of another size; where asking is dear that is only noticed
+// when it is read.
+func OpenSized(fs FS, name string, size int64) (File, error) {
+	if s, ok := fs.(SizedOpener); ok {
+		return s.OpenSized(name, size)
+	}
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := f.Size()
+	if err == nil && found != size {
+		err = base.Errorf(base.CodeCorruption, "%s: the file has %d bytes, %d were written", name, found, size)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written through it
+		return nil, err
+	}
+	return f, nil
+}
+
 // Info describes a file or directory.
 type Info struct {
 	Size    int64 // bytes

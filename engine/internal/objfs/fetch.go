@@ -1,0 +1,97 @@
+package objfs
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"runtime/debug"
+	"sync"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// fetch reads the blocks that are a claim's own: from disk, then from the store, adjacent ones in one request. It lands
+// every one of them.
+func (b *blocks) fetch(name string, first blockID, c *claim) {
+	var runs [][]int
+	for _, i := range c.mine {
+		id := first
+		id.index += int64(i)
+		if data := b.disk.get(b.identity, id); data != nil {
+			b.stats.diskHits.Add(1)
+			c.data[i] = data
+			b.land(id, c.flights[i], data, nil)
+			continue
+		}
+		if n := len(runs); n > 0 && len(runs[n-1]) < maxRun && runs[n-1][len(runs[n-1])-1] == i-1 {
+			runs[n-1] = append(runs[n-1], i)
+		} else {
+			runs = append(runs, []int{i})
+		}
+	}
+	if len(runs) == 0 {
+		return
+	}
+	var others sync.WaitGroup
+	for _, run := range runs[1:] {
+		others.Go(func() { b.fetchRun(name, first, c, run) })
+	}
+	b.fetchRun(name, first, c, runs[0])
+	others.Wait()
+}
+
+// fetchRun reads adjacent blocks in one request and lands them.
+func (b *blocks) fetchRun(name string, first blockID, c *claim, run []int) {
+	from := first
+	from.index += int64(run[0])
+	data, err := b.request(name, from, len(run))
+	for k, i := range run {
+		id := first
+		id.index += int64(i)
+		var block []byte
+		if err == nil {
+			lo := min(k*blockBytes, len(data))
+			// A copy: blocks leave the cache one by one.
+			block = bytes.Clone(data[lo:min(lo+blockBytes, len(data))])
+			if block == nil {
+				block = []byte{}
+			}
+			c.data[i] = block
+		}
+		b.land(id, c.flights[i], block, err)
+		if err == nil {
+			b.disk.put(b.identity, id, block)
+		}
+	}
+}
+
+// request reads n blocks of the store. Fewer bytes come where the object ends, which is an error where its size is known.
+func (b *blocks) request(name string, from blockID, n int) (data []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil { // it must land, whatever happens
+			err = base.Errorf(base.CodeUnknown, "%s: reading: panic: %v\n%s", name, r, debug.Stack())
+		}
+	}()
+	b.requests <- struct{}{}
+	defer func() { <-b.requests }()
+	at := from.index * blockBytes
+	want := int64(n) * blockBytes
+	if from.size != unknownSize {
+		want = min(want, from.size-at)
+	}
+	data = make([]byte, want)
+	got, err := b.store.ReadAt(context.Background(), from.key, data, at)
+	b.stats.requests.Add(1)
+	b.stats.bytes.Add(int64(got))
+	switch {
+	case int64(got) == want && (err == nil || err == io.EOF):
+		return data, nil
+	case err == io.EOF && from.size == unknownSize:
+		return data[:got], nil
+	case err == io.EOF:
+		return nil, base.Errorf(base.CodeCorruption, "%s: the object has %d bytes, %d were written", name, at+int64(got), from.size)
+	case err == nil:
+		return nil, base.Errorf(base.CodeObjectStore, "%s: %d of %d bytes came", name, got, want)
+	}
+	return nil, named(err, name)
+}
