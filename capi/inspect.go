@@ -132,8 +132,12 @@ func addNumbers(r *report, d *json.Decoder, path string) error {
 	switch t := token.(type) {
 	case json.Number:
 		value, err := t.Int64()
-		if err != nil {
-			return invalid("the statistic %s is no integer: %s", path, t)
+		if err != nil { // a time in seconds
+			f, err := t.Float64()
+			if err != nil {
+				return invalid("the statistic %s is no number: %s", path, t)
+			}
+			value = int64(f)
 		}
 		r.add(path, value, unitOf(path))
 	case json.Delim:

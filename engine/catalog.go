@@ -95,8 +95,13 @@ func (k *catalog) write(fs vfs.FS, root string) error { return k.writeAs(fs, roo
 
 // writeAs is write under another name.
 func (k *catalog) writeAs(fs vfs.FS, root, name string) error {
+	return replaceFile(fs, fs.Join(root, name), k.file())
+}
+
+// file returns the contents of the file.
+func (k *catalog) file() string {
 	text := k.text()
-	return replaceFile(fs, fs.Join(root, name), fmt.Sprintf("%schecksum %08x\n", text, crc32.Checksum([]byte(text), catalogCRC)))
+	return fmt.Sprintf("%schecksum %08x\n", text, crc32.Checksum([]byte(text), catalogCRC))
 }
 
 // readCatalog reads the file of a database directory, which need not be there.

@@ -176,6 +176,7 @@ func (c *core) installFiles(next *manifest.Manifest, flushed *memEntry, with fun
 	}
 	c.state = s
 	c.stateVersion.Add(1)
+	c.mirror.changed()
 	c.flushDone.Broadcast()
 	c.mu.Unlock()
 	old.unref()

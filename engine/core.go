@@ -100,6 +100,7 @@ func (c *core) install(s *readState, with func()) {
 		with()
 	}
 	c.stateVersion.Add(1)
+	c.mirror.changed()
 	c.flushDone.Broadcast()
 	c.mu.Unlock()
 	if old != nil {

@@ -89,6 +89,8 @@ type database struct {
 
 	logDirty atomic.Bool
 	syncWork chan struct{} // wakes the sync loop
+	// mirror is nil where there is none. It is set before anything else runs.
+	mirror *mirroring
 	// refreshed is when a read-only database in an object store was brought up to date last, in Unix nanoseconds.
 	refreshed atomic.Int64
 	tail      logTail // read-only databases: how far the writer's log was read

@@ -136,6 +136,9 @@ func (d *database) openWriter(stored *optionsFile, given Options) error {
 	if err := d.findLeftovers(); err != nil {
 		return err
 	}
+	if err := d.startMirror(); err != nil {
+		return err
+	}
 	d.startWorkers()
 	return nil
 }
@@ -304,9 +307,13 @@ func (d *database) seal() error {
 		return nil
 	}
 	err := d.flushTables()
+	if err == nil {
+		d.finishMirror()
+	}
 	if e := d.end(); err == nil {
 		err = e
 	}
+	d.stopMirror() // what it pins is garbage, or not, only then
 	d.stopWorkers()
 	for _, c := range d.allNow() {
 		c.finishGarbage()
@@ -317,6 +324,7 @@ func (d *database) seal() error {
 
 // abandon takes no more writes and releases the directory without flushing: the log has what was acknowledged.
 func (d *database) abandon() {
+	d.stopMirror()
 	_ = d.end() // what could not be synced was not acknowledged as durable
 	d.release()
 }
@@ -380,6 +388,7 @@ func (c *core) beginStop() {
 
 // release stops the workers and gives the lock up. It may be called twice. Snapshots that are still held keep their files.
 func (d *database) release() {
+	d.stopMirror()
 	d.stopWorkers()
 	tables := d.allNow()
 	for _, c := range tables {

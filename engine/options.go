@@ -131,6 +131,8 @@ type Options struct {
 	store objstore.Store
 	// fs is the file system; nil means the operating system's. Tests set it.
 	fs vfs.FS
+	// mirrorTo is where the mirror goes in tests, instead of Mirror.
+	mirrorTo objstore.Store
 }
 
 // S3Config says how an S3-compatible store is reached. What is empty comes from where the AWS tools take it.
@@ -139,6 +141,9 @@ type S3Config = objstore.S3Config
 // UseFS makes the engine work in another file system than the operating system's. The type is this module's own: it is
 // for tests.
 func (o *Options) UseFS(fs vfs.FS) { o.fs = fs }
+
+// UseMirror makes the mirror go to a store, whatever Mirror says. The type is this module's own: it is for tests.
+func (o *Options) UseMirror(store objstore.Store) { o.mirrorTo = store }
 
 const (
 	minMemtableBytes = 1 << 20

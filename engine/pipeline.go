@@ -367,15 +367,23 @@ func (r batchReader) apply(e *memEntry) error {
 func (d *database) publish(group []*commitRequest, seq base.Seq) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	begins := false
 	for _, r := range group {
 		for _, b := range r.parts {
 			e := b.core.active
+			if e.firstSeq == 0 {
+				e.firstSeq, begins = b.last-base.Seq(b.n)+1, true
+				if d.mirror != nil {
+					e.firstAt = time.Now()
+				}
+			}
 			e.visible = e.mt.Len()
 			e.lastSeq = b.last
 			b.core.stateVersion.Add(1)
 		}
 	}
 	d.visible = seq
+	d.mirror.wrote(begins)
 }
 
 // makeRoom makes the active memtables have room for batches of different tables; it runs under writeMu. Together the

@@ -297,7 +297,7 @@ func (d *database) replayBatch(l *replayedLog, r batchReader) error {
 		if err != nil {
 			return err
 		}
-		cur = &memEntry{mt: mt, log: l.num, lastLog: l.num}
+		cur = &memEntry{mt: mt, log: l.num, lastLog: l.num, firstSeq: r.first}
 		if l.entries == nil {
 			l.entries = map[*core][]*memEntry{}
 		}

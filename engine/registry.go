@@ -69,6 +69,9 @@ func Open(path string, o Options) (*DB, error) {
 	if objstore.IsURL(path) {
 		return nil, base.Errorf(base.CodeUnsupported, "%s: a database in an object store is opened read-only", path)
 	}
+	if _, err := o.mirrorStore(""); err != nil {
+		return nil, err
+	}
 	key, err := o.resolve(path, !o.NoCreate)
 	if err != nil {
 		return nil, err

@@ -162,8 +162,10 @@ type memEntry struct {
 	log, lastLog uint64
 	// visible is how many of its entries readers may see, and lastSeq the newest of their sequence numbers; both are
 	// guarded by core.mu.
-	visible int
-	lastSeq base.Seq
+	// firstSeq is the oldest one, firstAt when it came, while there is a mirror.
+	visible           int
+	firstSeq, lastSeq base.Seq
+	firstAt           time.Time
 	// flushing says that a flush worker has it, since flushBegan; both are guarded by core.mu. flushedRows is about how
 	// many rows it has written.
 	flushing    bool

@@ -46,6 +46,9 @@ type Stats struct {
 	WriteStallStats
 	GarbageStats
 	MemoryStats
+
+	// Mirror is how the mirror is doing.
+	Mirror MirrorStatus `json:"mirror"`
 }
 
 // Stats returns the engine's counters and gauges.
@@ -63,6 +66,7 @@ func (db *DB) Stats() Stats {
 	st.ReadStats = c.readStats()
 	st.TxnStats = c.txns.stats()
 	st.LoadSpilledBytes = c.stats.loadSpilled.Load()
+	st.Mirror = c.mirrorStatus()
 	st.WriteStalls = st.StopsImmutables + st.StopsL0 + st.StopsPending
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,10 +2,10 @@ package engine
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/mirror"
 )
 
 const (
@@ -102,8 +102,8 @@ func (p *gcPass) sweepMetadata() error {
 	for _, n := range names {
 		_, known := manifest.ParseFileName(n)
 		switch {
-		case known, n == lowWaterFile:
-		case manifest.IsTemporary(n), n == lowWaterFile+tmpSuffix:
+		case known, n == lowWaterFile, n == mirror.RecordFile:
+		case manifest.IsTemporary(n), n == lowWaterFile+tmpSuffix, n == mirror.RecordFile+tmpSuffix:
 			leftovers = append(leftovers, manifest.Dir+"/"+n)
 		default:
 			p.unknown(c.fs.Join(dir, n))
@@ -122,7 +122,7 @@ func (p *gcPass) sweepTemporary() error {
 	for _, n := range names {
 		path := c.fs.Join(c.dir, temporaryDir, n)
 		switch {
-		case !isUUID(n):
+		case !manifest.IsUUID(n):
 			p.unknown(path)
 		case !c.pending.has(temporaryDir + "/" + n): // a load names its directory before it makes it
 			p.remove(path, GarbageTemporary)
@@ -169,7 +169,7 @@ func (p *gcPass) sweepData() error {
 			rel := dataDir + "/" + level + "/" + n
 			switch {
 			case c.gc.history.named(rel) || c.pending.has(rel):
-			case isDataFileName(n):
+			case manifest.IsDataFileName(n):
 				orphans = append(orphans, rel)
 			default:
 				p.unknown(c.fs.Join(c.dir, rel))
@@ -216,31 +216,4 @@ func (p *gcPass) removePortion(rels []string, reason GarbageReason) error {
 		})
 	}
 	return nil
-}
-
-// isDataFileName reports whether a name is one that the engine gives: <uuid>.parquet or <uuid>.dv-<version>.puffin.
-func isDataFileName(name string) bool {
-	stem, suffix, _ := strings.Cut(name, ".")
-	if !isUUID(stem) {
-		return false
-	}
-	if rest, ok := strings.CutPrefix(suffix, "dv-"); ok {
-		version, ok := strings.CutSuffix(rest, ".puffin")
-		return ok && version != "" && strings.Trim(version, "0123456789") == ""
-	}
-	return suffix == "parquet"
-}
-
-// isUUID reports whether a name is of the form that newUUID gives.
-func isUUID(name string) bool {
-	if len(name) != 36 {
-		return false
-	}
-	for i, ch := range []byte(name) {
-		dash := i == 8 || i == 13 || i == 18 || i == 23
-		if dash != (ch == '-') || !dash && !strings.ContainsRune("0123456789abcdef", rune(ch)) {
-			return false
-		}
-	}
-	return true
 }

@@ -57,7 +57,7 @@ func (n *intent) encode() []byte {
 }
 
 func readIntent(record []byte) (*intent, error) {
-	if len(record) < intentHeader || !isUUID(string(record[1:1+tagBytes])) {
+	if len(record) < intentHeader || !manifest.IsUUID(string(record[1:1+tagBytes])) {
 		return nil, base.Errorf(base.CodeCorruption, "an intent of %d bytes without a tag", len(record))
 	}
 	rest := record[1+tagBytes:]
@@ -393,6 +393,7 @@ func (j *joint) install() {
 		d.catalog = j.listed
 	}
 	d.visible = last
+	d.mirror.changed()
 	d.flushDone.Broadcast()
 	d.mu.Unlock()
 	for _, p := range j.parts {
@@ -492,7 +493,7 @@ func (d *database) stagedTags() (map[string]bool, error) {
 	}
 	for _, n := range names {
 		if rest, ok := strings.CutPrefix(n, catalogFileName+"."); ok {
-			if tag, ok := strings.CutSuffix(rest, ".staged"); ok && isUUID(tag) {
+			if tag, ok := strings.CutSuffix(rest, ".staged"); ok && manifest.IsUUID(tag) {
 				tags[tag] = true
 			}
 		}

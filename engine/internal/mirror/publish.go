@@ -1,0 +1,173 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
+)
+
+// publish makes a cut, whose files the store has, what readers of the store see: the manifests, then the catalog. It
+// returns when there will be something to remove.
+func (m *Mirror) publish(ctx context.Context, cut *Cut) (time.Time, error) {
+	var work []*Table
+	there := map[uint32]bool{}
+	for _, t := range cut.Tables {
+		there[t.ID] = true
+		r := m.remotes[t.ID]
+		if r == nil {
+			r = newRemote(t.ID)
+			m.remotes[t.ID] = r
+		}
+		if r.newest != t.Manifest.Version {
+			work = append(work, t)
+		}
+	}
+	if err := m.putManifests(ctx, work); err != nil {
+		return time.Time{}, err
+	}
+	if err := m.putCatalog(ctx, cut.Catalog); err != nil {
+		return time.Time{}, err
+	}
+	for id, r := range m.remotes {
+		if !there[id] && r.dropped.IsZero() {
+			r.dropped = time.Now()
+		}
+	}
+	return m.nextRetention(), nil
+}
+
+// putManifests puts the manifests of different tables side by side.
+func (m *Mirror) putManifests(ctx context.Context, tables []*Table) error {
+	errs := make([]error, len(tables))
+	slots := make(chan struct{}, m.opt.Parallelism)
+	var wg sync.WaitGroup
+	for i, t := range tables {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = m.putManifest(ctx, m.remotes[t.ID], t)
+		})
+	}
+	wg.Wait()
+	return firstError(errs)
+}
+
+// firstError returns the error that counts: a conflict ends the mirror, whatever else failed.
+func firstError(errs []error) (first error) {
+	for _, err := range errs {
+		if base.CodeOf(err) == base.CodeConflict {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// putManifest puts the manifest of a table, unless it is there.
+func (m *Mirror) putManifest(ctx context.Context, r *remote, t *Table) error {
+	v := t.Manifest.Version
+	data, err := t.Dir.ManifestBytes(v)
+	if err != nil {
+		return err
+	}
+	if v != r.newest+1 || v == 1 {
+		if err := m.checkBetween(ctx, r, t); err != nil {
+			return err
+		}
+	}
+	if err := m.intend(r, t.Dir, v, data); err != nil {
+		return err
+	}
+	key := r.manifestKey(v)
+	if err := m.putBytes(ctx, key, data); err != nil {
+		return err
+	}
+	r.published(t.Manifest, time.Now())
+	m.update(func(s *Status) {
+		s.ManifestsUploaded++
+		s.LastSuccess = m.opt.Now()
+	})
+	return nil
+}
+
+// putBytes puts an object that is one of ours if it is there already, which its bytes say.
+func (m *Mirror) putBytes(ctx context.Context, key string, data []byte) error {
+	ctx, cancel := withPatience(ctx, int64(len(data)))
+	defer cancel()
+	_, err := m.store.PutIfAbsent(ctx, key, objstore.Bytes(data))
+	if base.CodeOf(err) != base.CodeAlreadyExists {
+		return err
+	}
+	theirs, err := objstore.ReadAll(ctx, m.store, key, base.MaxManifestBytes)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(theirs, data) {
+		return m.notOurs(key, "is another manifest than this database's")
+	}
+	return nil
+}
+
+// checkBetween looks for manifests that came since the newest one that is known to be there: where versions are skipped,
+// another database's may hide between them.
+func (m *Mirror) checkBetween(ctx context.Context, r *remote, t *Table) error {
+	var between []listedManifest
+	err := m.eachObject(ctx, r.key(manifestPrefix), func(info objstore.Info) {
+		if _, _, kind, v := parseKey(info.Key); kind == kindManifest && v > r.newest {
+			between = append(between, listedManifest{v, info})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range between {
+		if b.version > t.Manifest.Version {
+			return m.notOurs(b.info.Key, "(version %d) is newer than version %d of this database", b.version, t.Manifest.Version)
+		}
+		data, err := m.read(ctx, b.info.Key, b.info.Size)
+		if err != nil {
+			return err
+		}
+		if _, err := m.recognise(r, t, b.version, data); err != nil {
+			return err
+		}
+		if b.version < t.Manifest.Version { // the answer to it was lost
+			r.passed(b.version, time.Now())
+		}
+	}
+	return nil
+}
+
+// putCatalog replaces the catalog, after a look at whether it is still the one that is known.
+func (m *Mirror) putCatalog(ctx context.Context, data []byte) error {
+	if data == nil || bytes.Equal(data, m.catalog.data) {
+		return nil
+	}
+	ctx, cancel := withPatience(ctx, int64(len(data)))
+	defer cancel()
+	theirs, err := objstore.ReadAll(ctx, m.store, catalogKey, base.MaxManifestBytes)
+	switch {
+	case base.CodeOf(err) == base.CodeNotFound:
+		theirs = nil
+	case err != nil:
+		return err
+	}
+	if !bytes.Equal(theirs, m.catalog.data) && !bytes.Equal(theirs, data) {
+		if err := m.checkCatalog(theirs, data); err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(theirs, data) {
+		if _, err := m.store.Put(ctx, catalogKey, objstore.Bytes(data)); err != nil {
+			return err
+		}
+	}
+	m.catalog.data = data
+	return nil
+}

@@ -1,0 +1,134 @@
+package mirror
+
+import (
+	"slices"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/manifest"
+)
+
+// remote is what is known of one table at the store: which manifests are there, and which files they name. As at home, a
+// file comes with one version and goes with a later one for good, so the first and the last version that name it say it
+// all.
+type remote struct {
+	id     uint32
+	newest int64 // version, 0 where there is no manifest
+	name   string
+	// old are the superseded manifests that are still there, ascending.
+	old []oldManifest
+	// live are the files that the newest manifest names, dead those that only older ones do, by path in the table.
+	live, dead map[string]span
+	// unnamed are files that no manifest names, and since when that is known.
+	unnamed map[string]time.Time
+	// dropped is when the table went; zero where it is there.
+	dropped  time.Time
+	lowWater int64
+
+	record       record
+	recordLoaded bool
+}
+
+type oldManifest struct {
+	version    int64
+	superseded time.Time // at the latest
+	read       bool      // its files are known
+}
+
+// span is a range of versions, both inclusive.
+type span struct{ first, last int64 }
+
+func newRemote(id uint32) *remote {
+	return &remote{id: id, live: map[string]span{}, dead: map[string]span{}, unnamed: map[string]time.Time{}}
+}
+
+func (r *remote) key(rel string) string { return tablePrefix(r.id) + rel }
+
+func (r *remote) manifestKey(version int64) string { return r.key(manifestName(version)) }
+
+// published takes note that a manifest is the newest one since a moment.
+func (r *remote) published(mf *manifest.Manifest, now time.Time) {
+	v := mf.Version
+	_ = eachFile(mf, func(rel string, _ int64) error {
+		s, known := r.live[rel]
+		if !known {
+			s.first = v
+		}
+		r.live[rel] = span{s.first, v}
+		delete(r.unnamed, rel)
+		return nil
+	})
+	for rel, s := range r.live {
+		if s.last != v {
+			r.dead[rel] = s
+			delete(r.live, rel)
+		}
+	}
+	if r.newest > 0 {
+		r.old = append(r.old, oldManifest{version: r.newest, superseded: now, read: true})
+	}
+	r.newest, r.name = v, ""
+	if mf.Schema != nil {
+		r.name = mf.Schema.TableName
+	}
+}
+
+// passed takes note of a manifest of ours between the newest and one that is to come.
+func (r *remote) passed(version int64, now time.Time) {
+	r.old = append(r.old, oldManifest{version: r.newest, superseded: now, read: true})
+	r.old = append(r.old, oldManifest{version: version, superseded: now})
+	slices.SortFunc(r.old, func(a, b oldManifest) int { return int(a.version - b.version) })
+	r.old = slices.CompactFunc(r.old, func(a, b oldManifest) bool { return a.version == b.version })
+	r.old = slices.DeleteFunc(r.old, func(o oldManifest) bool { return o.version == 0 })
+}
+
+// learn takes note of the files of an old manifest.
+func (r *remote) learn(mf *manifest.Manifest) {
+	v := mf.Version
+	_ = eachFile(mf, func(rel string, _ int64) error {
+		if s, ok := r.live[rel]; ok {
+			r.live[rel] = span{min(s.first, v), s.last}
+		} else if s, ok := r.dead[rel]; ok {
+			r.dead[rel] = span{min(s.first, v), max(s.last, v)}
+		} else {
+			r.dead[rel] = span{v, v}
+		}
+		delete(r.unnamed, rel)
+		return nil
+	})
+	for i := range r.old {
+		if r.old[i].version == v {
+			r.old[i].read = true
+		}
+	}
+}
+
+// oldest returns the smallest version that is there.
+func (r *remote) oldest() int64 {
+	if len(r.old) > 0 {
+		return r.old[0].version
+	}
+	return r.newest
+}
+
+// complete reports whether the files of all manifests are known.
+func (r *remote) complete() bool {
+	return !slices.ContainsFunc(r.old, func(o oldManifest) bool { return !o.read })
+}
+
+// unneeded returns the dead files that no manifest names any more.
+func (r *remote) unneeded() []string {
+	var out []string
+	for rel, s := range r.dead {
+		i, _ := slices.BinarySearchFunc(r.old, s.first, func(o oldManifest, v int64) int { return int(o.version - v) })
+		if i == len(r.old) || r.old[i].version > s.last {
+			out = append(out, rel)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// forget takes note of manifests that were removed, given by their paths.
+func (r *remote) forget(gone []string) {
+	r.old = slices.DeleteFunc(r.old, func(o oldManifest) bool { return slices.Contains(gone, manifestName(o.version)) })
+}

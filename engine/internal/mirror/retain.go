@@ -1,0 +1,246 @@
+package mirror
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/objstore"
+)
+
+// Retention: a manifest goes when it was superseded longer than Retain ago, or is not among the newest maxKept; a file
+// goes when no manifest that is there names it, nor a cut under way, and it has been so for Retain. Everything is known
+// from memory: what is removed costs a request each, and nothing else does.
+
+const (
+	// maxKept bounds the superseded manifests of a table, so that one listing has them all.
+	maxKept = 900
+	// shortestPass is the least time between passes, so that a fast writer pays for few.
+	shortestPass = time.Second
+	longestPass  = 30 * time.Second
+	// maxRemoved bounds what one pass removes, so that manifests do not wait for it.
+	maxRemoved = 256
+)
+
+// passEvery is the time between passes.
+func (m *Mirror) passEvery() time.Duration {
+	return min(max(m.opt.Retain/10, shortestPass), longestPass)
+}
+
+// retention is one pass.
+type retention struct {
+	m         *Mirror
+	protected func(id uint32, rel string) bool
+	there     map[uint32][]string // files at the store, as of the begin
+	left      int                 // how much it may still remove
+}
+
+// thereNow returns the files that the store has, by table. It runs in the loop.
+func (m *Mirror) thereNow() map[uint32][]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	there := map[uint32][]string{}
+	for _, set := range []map[string]int64{m.confirmed, m.listed} {
+		for key := range set {
+			id, rel, _, _ := parseKey(key)
+			there[id] = append(there[id], rel)
+		}
+	}
+	return there
+}
+
+// retain removes what nobody needs, and returns when there will be more.
+func (m *Mirror) retain(ctx context.Context, p *retention) (next time.Time, err error) {
+	p.left = maxRemoved
+	for id, r := range m.remotes {
+		for _, rel := range p.there[id] {
+			_, live := r.live[rel]
+			_, dead := r.dead[rel]
+			_, known := r.unnamed[rel]
+			if !live && !dead && !known {
+				r.unnamed[rel] = time.Now()
+			}
+		}
+		if err := p.table(ctx, r); err != nil {
+			return next, err
+		}
+		if p.left <= 0 {
+			return time.Now(), nil
+		}
+	}
+	return m.nextRetention(), nil
+}
+
+func (p *retention) table(ctx context.Context, r *remote) error {
+	m := p.m
+	if !r.dropped.IsZero() && time.Since(r.dropped) >= m.opt.Retain {
+		return p.wholeTable(ctx, r)
+	}
+	if err := p.manifests(ctx, r); err != nil {
+		return err
+	}
+	if !r.complete() {
+		return nil
+	}
+	gone, err := p.remove(ctx, r, r.unneeded())
+	for _, rel := range gone {
+		delete(r.dead, rel)
+	}
+	if err != nil {
+		return err
+	}
+	var garbage []string
+	for rel, since := range r.unnamed {
+		if time.Since(since) >= m.opt.Retain && !p.protected(r.id, rel) {
+			garbage = append(garbage, rel)
+		}
+	}
+	slices.Sort(garbage)
+	gone, err = p.remove(ctx, r, garbage)
+	for _, rel := range gone {
+		delete(r.unnamed, rel)
+	}
+	return err
+}
+
+// due returns how many of the old manifests are to go, the oldest.
+func (m *Mirror) due(r *remote) int {
+	n := max(len(r.old)-maxKept, 0)
+	for n < len(r.old) && time.Since(r.old[n].superseded) >= m.opt.Retain {
+		n++
+	}
+	return n
+}
+
+// manifests removes those that are due, after it said so in the low-water mark.
+func (p *retention) manifests(ctx context.Context, r *remote) error {
+	m := p.m
+	n := min(m.due(r), p.left)
+	if n <= 0 {
+		return nil
+	}
+	low := r.newest
+	if n < len(r.old) {
+		low = r.old[n].version
+	}
+	if low != r.lowWater {
+		ctx, cancel := withPatience(ctx, 0)
+		defer cancel()
+		if _, err := m.store.Put(ctx, r.key(lowWaterName), objstore.Bytes([]byte(strconv.FormatInt(low, 10)))); err != nil {
+			return err
+		}
+		r.lowWater = low
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = manifestName(r.old[i].version)
+	}
+	gone, err := p.remove(ctx, r, names)
+	r.forget(gone)
+	return err
+}
+
+// wholeTable removes all of a table that was dropped: the manifests, then the files.
+func (p *retention) wholeTable(ctx context.Context, r *remote) error {
+	if r.newest > 0 {
+		r.old = append(r.old, oldManifest{version: r.newest})
+		r.newest = 0
+	}
+	names := []string{lowWaterName}
+	for _, o := range r.old {
+		names = append(names, manifestName(o.version))
+	}
+	gone, err := p.remove(ctx, r, names)
+	r.forget(gone)
+	if err != nil || len(gone) < len(names) {
+		return err
+	}
+	files := p.there[r.id]
+	slices.Sort(files)
+	gone, err = p.remove(ctx, r, files)
+	if err == nil && len(gone) == len(files) {
+		delete(p.m.remotes, r.id)
+	}
+	return err
+}
+
+// remove removes files of a table, as many as the pass may, side by side, and returns those that are gone.
+func (p *retention) remove(ctx context.Context, r *remote, rels []string) (gone []string, err error) {
+	m := p.m
+	rels = rels[:min(len(rels), max(p.left, 0))]
+	p.left -= len(rels)
+	errs := make([]error, len(rels))
+	slots := make(chan struct{}, m.opt.Parallelism)
+	var failed sync.Once
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for i, rel := range rels {
+		select {
+		case slots <- struct{}{}:
+		case <-stop:
+		}
+		errs[i] = context.Canceled
+		select {
+		case <-stop: // the rest is tried later
+			continue
+		default:
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := withPatience(ctx, 0)
+			defer cancel()
+			if errs[i] = m.store.Delete(ctx, r.key(rel)); errs[i] != nil {
+				failed.Do(func() { close(stop) })
+			}
+		})
+	}
+	wg.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, rel := range rels {
+		if errs[i] == nil {
+			gone = append(gone, rel)
+			delete(m.confirmed, r.key(rel))
+			delete(m.listed, r.key(rel))
+		} else if err == nil && errs[i] != context.Canceled { //nolint:errorlint // the mark of what was not tried
+			err = errs[i]
+		}
+	}
+	return gone, err
+}
+
+// nextRetention returns when there will be something to remove, zero where there is nothing.
+func (m *Mirror) nextRetention() time.Time {
+	var next time.Time
+	soonest := func(t time.Time) {
+		if t = t.Add(m.opt.Retain); next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	for _, r := range m.remotes {
+		if len(r.old) > 0 {
+			soonest(r.old[0].superseded)
+			if len(r.old) > maxKept {
+				next = time.Now()
+			}
+		}
+		if !r.dropped.IsZero() {
+			soonest(r.dropped)
+		}
+		if !r.complete() {
+			continue
+		}
+		for _, since := range r.unnamed {
+			soonest(since)
+		}
+		if len(r.dead) > 0 && len(r.old) == 0 {
+			soonest(time.Now().Add(-m.opt.Retain))
+		}
+	}
+	if earliest := time.Now().Add(m.passEvery()); !next.IsZero() && next.Before(earliest) {
+		next = earliest
+	}
+	return next
+}
