@@ -225,7 +225,7 @@ func merugo_refresh(h C.uintptr_t, cerr *C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		return db.Refresh()
+		return db.RefreshStale()
 	})
 }
 

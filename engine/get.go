@@ -23,12 +23,11 @@ func (s *Snapshot) Get(key []Value) (*Columns, bool, error) {
 // Get looks a key up, given in key order, in the newest state. The bytes of the row's values may be shared: do not change
 // them.
 func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
-	s, seq, err := db.pinState()
-	if err != nil {
-		return nil, false, err
-	}
-	defer s.unref()
-	cols, found, err := s.get(key, seq)
+	var cols *Columns
+	err = db.following(func(s *readState, seq base.Seq) (err error) {
+		cols, found, err = s.get(key, seq)
+		return err
+	})
 	if err != nil || !found {
 		return nil, false, err
 	}

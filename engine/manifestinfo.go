@@ -2,25 +2,31 @@ package engine
 
 import (
 	"github.com/merutable/merutable/engine/internal/base"
-	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/objstore"
 )
 
 // ManifestInfo is what ReadManifest tells.
 type ManifestInfo struct {
 	Schema  *Schema
 	Version int64
-	// Files are the absolute paths of the live data files.
+	// Files are the absolute paths, or URLs, of the live data files.
 	Files []string
 }
 
 // ReadManifest reads the newest manifest without opening the database. CodeNotFound where there is no table.
 func ReadManifest(path string) (*ManifestInfo, error) {
 	o := Options{ReadOnly: true}.withFS()
-	dir, err := resolveDir(o.fs, path, false)
+	key, err := o.resolve(path, false)
 	if err != nil {
 		return nil, err
 	}
-	m, err := manifest.NewFSStore(o.fs, dir).Newest()
+	dir := key.dir
+	if objstore.IsURL(dir) {
+		if o.fs, err = o.mount(dir); err != nil {
+			return nil, err
+		}
+	}
+	m, err := manifestsIn(o.fs, dir).Newest()
 	if err != nil {
 		return nil, err
 	}

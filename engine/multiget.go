@@ -29,12 +29,11 @@ func (s *Snapshot) MultiGet(keys [][]Value) (rows *Columns, found []bool, err er
 
 // MultiGet is [Snapshot.MultiGet] in the newest state.
 func (db *DB) MultiGet(keys [][]Value) (rows *Columns, found []bool, err error) {
-	s, seq, err := db.pinState()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer s.unref()
-	return s.multiGet(keys, seq)
+	err = db.following(func(s *readState, seq base.Seq) (err error) {
+		rows, found, err = s.multiGet(keys, seq)
+		return err
+	})
+	return rows, found, err
 }
 
 // MultiGetColumns is MultiGet for a batch of keys: the key columns, in key order.

@@ -51,6 +51,37 @@ func (d *database) tryRefreshRemote() error {
 	return nil
 }
 
+// following runs a read on the newest state. Where that finds files gone, because the state is older than what an object
+// store keeps, it looks for a newer one and reads that, some times; a file that the newest state names is missing, which is
+// an error.
+func (db *DB) following(read func(s *readState, seq base.Seq) error) error {
+	const attempts = 4
+	for i := 1; ; i++ {
+		s, seq, err := db.pinState()
+		if err != nil {
+			return err
+		}
+		err = read(s, seq)
+		shown := s.manifest
+		s.unref()
+		if err == nil || i == attempts || !s.core.remote() || !s.core.readOnly || !isGone(err) {
+			return err
+		}
+		if e := db.Refresh(); e != nil {
+			return err
+		}
+		now, _, e := db.pinState()
+		if e != nil {
+			return e
+		}
+		same := now.manifest == shown
+		now.unref()
+		if same {
+			return err
+		}
+	}
+}
+
 // maxListings is how many tables a refresh asks for at a time.
 const maxListings = 8
 

@@ -12,6 +12,7 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/dv"
 	"github.com/merutable/merutable/engine/internal/manifest"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/sst"
 	"github.com/merutable/merutable/engine/internal/vfs"
 	"github.com/merutable/merutable/engine/internal/wal"
@@ -51,16 +52,29 @@ type VerifyOptions struct {
 	Progress func(done float64)
 	// Found is called with each finding: one for each file that is as it should be, at least one for each that is not.
 	Found func(VerifyItem)
+	// S3 says how the S3 of a URL is reached.
+	S3 S3Config
+
+	store objstore.Store // of a URL, for tests
 }
 
-// Verify checks the database in a directory. It writes nothing and takes no lock of a writer's. The error says why it
+// Verify checks the database in a directory, or in the object store of a URL. It writes nothing and takes no lock of a writer's. The error says why it
 // could not go on; damage is no error.
 func Verify(dir string, o VerifyOptions) error { return verifyIn(vfs.OS, dir, o) }
 
 func verifyIn(fs vfs.FS, dir string, o VerifyOptions) error {
-	root, err := resolveDir(fs, dir, false)
+	opened := Options{S3: o.S3, fs: fs, store: o.store}
+	key, err := opened.resolve(dir, false)
 	if err != nil {
 		return err
+	}
+	root := key.dir
+	remote := objstore.IsURL(root)
+	if remote {
+		opened.MemoryLimit = verifyBlockBytes * budgetShares / blockShares
+		if fs, err = opened.mount(root); err != nil {
+			return err
+		}
 	}
 	whole := &verifier{fs: fs, dir: root, o: o}
 	dirs, err := whole.tables()
@@ -72,7 +86,7 @@ func verifyIn(fs vfs.FS, dir string, o VerifyOptions) error {
 	minLog, versions := uint64(math.MaxUint64), 0
 	for i, dir := range dirs {
 		v := &verifier{
-			fs: fs, dir: dir, store: manifest.NewFSStore(fs, dir), o: o, checked: map[string]bool{},
+			fs: fs, dir: dir, store: manifestsIn(fs, dir), o: o, checked: map[string]bool{},
 			from: float64(i) / float64(len(dirs)), share: 1 / float64(len(dirs)),
 		}
 		log, n, err := v.run()
@@ -88,14 +102,19 @@ func verifyIn(fs vfs.FS, dir string, o VerifyOptions) error {
 	if versions == 0 {
 		return base.Errorf(base.CodeNotFound, "no database in %s", root)
 	}
-	if err := whole.logs(minLog); err != nil {
-		return err
+	if !remote { // an object store has no logs
+		if err := whole.logs(minLog); err != nil {
+			return err
+		}
 	}
 	if o.Progress != nil {
 		o.Progress(1)
 	}
 	return nil
 }
+
+// verifyBlockBytes holds a data file of the usual size, which is read several times.
+const verifyBlockBytes = 128 << 20
 
 // tables returns the directories of all tables.
 func (v *verifier) tables() ([]string, error) {
@@ -125,7 +144,7 @@ func (v *verifier) listed(dir string) bool {
 type verifier struct {
 	fs    vfs.FS
 	dir   string
-	store *manifest.FSStore
+	store manifest.Store
 	o     VerifyOptions
 
 	checked    map[string]bool // files and deletion vectors, by path in the manifest
@@ -163,7 +182,7 @@ func (v *verifier) fault(kind, file, what string, err error) {
 	switch base.CodeOf(err) {
 	case base.CodeNotFound:
 		status = VerifyMissing
-	case base.CodeIO, base.CodeUnsupported, base.CodeLocked:
+	case base.CodeIO, base.CodeUnsupported, base.CodeLocked, base.CodeObjectStore, base.CodeTimeout:
 		status = VerifyUnreadable
 	}
 	v.found(kind, file, what, status, err.Error())

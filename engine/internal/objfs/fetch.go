@@ -92,6 +92,12 @@ func (b *blocks) request(name string, from blockID, n int) (data []byte, err err
 		return nil, base.Errorf(base.CodeCorruption, "%s: the object has %d bytes, %d were written", name, at+int64(got), from.size)
 	case err == nil:
 		return nil, base.Errorf(base.CodeObjectStore, "%s: %d of %d bytes came", name, got, want)
+	case base.CodeOf(err) == base.CodeNotFound:
+		return nil, base.Wrapf(base.CodeNotFound, err, "%s: %s", name, goneText)
 	}
 	return nil, named(err, name)
 }
+
+// goneText says why an object that a manifest names may be missing.
+const goneText = "the object is gone: it was superseded and reclaimed, once mirror_retain_secs (gc_grace_secs of a database that is " +
+	"written here) were over, and a new snapshot reads without it; or it is lost"

@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
+	"github.com/merutable/merutable/engine/internal/vfs"
+)
+
+// fillForClone writes a table in several flushes with deletions, and a second table.
+func fillForClone(t *testing.T, fs vfs.FS) (*DB, model) {
+	t.Helper()
+	db := openMem(t, fs, Options{NoAutoCompaction: true})
+	m := model{}
+	for round := range int64(3) {
+		for id := int64(0); id < 3000; id += round + 1 {
+			_, err := db.Put(testRow(id, id+round))
+			must(t, err)
+			m[id] = id + round
+		}
+		for id := round; id < 3000; id += 31 {
+			_, err := db.Delete(testKey(id))
+			must(t, err)
+			delete(m, id)
+		}
+		must(t, db.Flush())
+	}
+	other := testSchema()
+	other.TableName = "other"
+	must(t, db.CreateTable(other))
+	o, err := db.OpenTable("other")
+	must(t, err)
+	defer o.Free()
+	_, err = o.Put(testRow(77, 1))
+	must(t, err)
+	must(t, db.Flush())
+	return db, m
+}
+
+func checkClone(t *testing.T, fs vfs.FS, dir string, m model) *DB {
+	t.Helper()
+	db, err := Open(dir, Options{fs: fs, NoCreate: true})
+	must(t, err)
+	t.Cleanup(db.Free)
+	check(t, db, m)
+	return db
+}
+
+func TestCloneOfMirror(t *testing.T) {
+	fs := vfs.NewMem()
+	db, m := fillForClone(t, fs)
+	defer db.Free()
+	mem := objstore.NewMem()
+	copyToStore(t, fs, "/db", mem)
+	log := newRequestLog(mem)
+	log.noWrites = true
+	told := -1.0
+	report, err := Clone(remoteURL+"/", "/copies/a", CloneOptions{
+		fs: fs, store: log,
+		Progress: func(done float64) {
+			if done < told || done > 1 {
+				t.Errorf("progress %v after %v", done, told)
+			}
+			told = done
+		},
+	})
+	must(t, err)
+	if report.Tables != 2 || report.Rows != int64(len(m))+1 || report.Source != remoteURL || report.Path != "/copies/a" || told != 1 ||
+		report.RowsFromMemory != 0 || report.Version == 0 || report.Files < 4 || report.Bytes == 0 {
+		t.Errorf("report %+v, progress %v", report, told)
+	}
+	c := checkClone(t, fs, "/copies/a", m)
+	o, err := c.OpenTable("other")
+	must(t, err)
+	defer o.Free()
+	check(t, o, model{77: 1})
+	// It is the same table, goes on as a database of its own, and needs nothing of its source.
+	if a, b := db.c.state.manifest.TableUUID, c.c.state.manifest.TableUUID; a != b {
+		t.Errorf("table %s became %s", a, b)
+	}
+	_, err = c.Put(testRow(5, 99))
+	must(t, err)
+	m[5] = 99
+	must(t, c.Compact())
+	must(t, c.Close())
+	c.Free()
+	checkClone(t, fs, "/copies/a", m)
+	if names, err := fs.List("/copies"); err != nil || len(names) != 1 {
+		t.Errorf("beside it: %v, %v", names, err)
+	}
+}
+
+func TestCloneOfVersion(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, Options{RetainVersions: 100, NoAutoCompaction: true})
+	defer db.Free()
+	mem := objstore.NewMem()
+	states := map[int64]model{}
+	m := model{}
+	for round := range int64(4) {
+		for id := round * 10; id < round*10+15; id++ {
+			_, err := db.Put(testRow(id, round))
+			must(t, err)
+			m[id] = round
+		}
+		must(t, db.Flush())
+		copyToStore(t, fs, "/db", mem)
+		saved := model{}
+		for k, v := range m {
+			saved[k] = v
+		}
+		states[db.c.state.manifest.Version] = saved
+	}
+	for version, want := range states {
+		dir := "/at/" + string(rune('a'+version))
+		report, err := Clone(remoteURL, dir, CloneOptions{fs: fs, store: mem, Version: version})
+		must(t, err)
+		if report.Version != version {
+			t.Errorf("version %d cloned, wanted %d", report.Version, version)
+		}
+		checkClone(t, fs, dir, want)
+		dir += "d"
+		_, err = Clone("/db", dir, CloneOptions{fs: fs, Version: version})
+		must(t, err)
+		checkClone(t, fs, dir, want)
+	}
+	if _, err := Clone(remoteURL, "/at/none", CloneOptions{fs: fs, store: mem, Version: 99}); base.CodeOf(err) != base.CodeNotFound ||
+		!strings.Contains(err.Error(), "99") {
+		t.Errorf("a version that never was: %v", err)
+	}
+}
+
+// TestCloneOfDirectory has rows in the log of a writer, here and in another process.
+func TestCloneOfDirectory(t *testing.T) {
+	fs := vfs.NewMem()
+	db, m := fillForClone(t, fs)
+	for id := int64(0); id < 500; id += 3 {
+		_, err := db.Put(testRow(id, 5000))
+		must(t, err)
+		m[id] = 5000
+	}
+	for id := int64(1); id < 500; id += 3 {
+		_, err := db.Delete(testKey(id))
+		must(t, err)
+		delete(m, id)
+	}
+	report, err := Clone("/db", "/live", CloneOptions{fs: fs})
+	must(t, err)
+	if report.RowsFromMemory == 0 {
+		t.Errorf("report %+v", report)
+	}
+	checkClone(t, fs, "/live", m)
+	db.Free() // as a process that dies: the rows stay in the log
+	_, err = Clone("/db", "/dead", CloneOptions{fs: fs})
+	must(t, err)
+	checkClone(t, fs, "/dead", m)
+}
+
+func TestCloneRefuses(t *testing.T) {
+	fs := vfs.NewMem()
+	db, m := fillForClone(t, fs)
+	defer db.Free()
+	mem := objstore.NewMem()
+	copyToStore(t, fs, "/db", mem)
+	clone := func(source, dir string, o CloneOptions) error {
+		o.fs, o.store = fs, mem
+		_, err := Clone(source, dir, o)
+		return err
+	}
+	for _, c := range []struct {
+		source, dir string
+		o           CloneOptions
+		code        base.Code
+	}{
+		{remoteURL, "/db", CloneOptions{}, base.CodeAlreadyExists},
+		{remoteURL, "s3://bucket/other", CloneOptions{}, base.CodeInvalidArgument},
+		{"/none", "/c", CloneOptions{}, base.CodeNotFound},
+		{remoteURL, "/c", CloneOptions{Version: 1}, base.CodeUnsupported},
+		{remoteURL, "/c", CloneOptions{Version: -1}, base.CodeInvalidArgument},
+		{remoteURL, "/c", CloneOptions{Parallelism: 65}, base.CodeInvalidArgument},
+		{remoteURL, "/c", CloneOptions{Interrupt: func() bool { return true }}, base.CodeCancelled},
+	} {
+		if err := clone(c.source, c.dir, c.o); base.CodeOf(err) != c.code {
+			t.Errorf("clone of %s to %s: %v", c.source, c.dir, err)
+		}
+	}
+	if _, err := fs.Stat("/c"); base.CodeOf(err) != base.CodeNotFound {
+		t.Errorf("something was left: %v", err)
+	}
+	check(t, db, m)
+}
+
+// TestCloneFindsDamage changes one byte of a file at the mirror.
+func TestCloneFindsDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	db, _ := fillForClone(t, fs)
+	defer db.Free()
+	mem := objstore.NewMem()
+	copyToStore(t, fs, "/db", mem)
+	key := db.c.state.manifest.Files[1].Path
+	good, err := objstore.ReadAll(context.Background(), mem, key, 1<<30)
+	must(t, err)
+	bad := append([]byte(nil), good...)
+	bad[len(bad)/3] ^= 1
+	_, err = mem.Put(context.Background(), key, objstore.Bytes(bad))
+	must(t, err)
+	_, err = Clone(remoteURL, "/c", CloneOptions{fs: fs, store: mem})
+	if base.CodeOf(err) != base.CodeCorruption || !strings.Contains(err.Error(), remoteURL+"/"+key) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	if names, _ := fs.List("/"); len(names) != 1 {
+		t.Errorf("something was left: %v", names)
+	}
+	must(t, mem.Delete(context.Background(), key))
+	_, err = Clone(remoteURL, "/c", CloneOptions{fs: fs, store: mem})
+	if err == nil || !strings.Contains(err.Error(), key) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestCloneCrash cuts the power after each operation: there is nothing under the name, or all.
+func TestCloneCrash(t *testing.T) {
+	src := vfs.NewMem()
+	db, m := fillForClone(t, src)
+	defer db.Free()
+	mem := objstore.NewMem()
+	copyToStore(t, src, "/db", mem)
+	inner := vfs.NewMem()
+	must(t, inner.MkdirAll("/x"))
+	must(t, inner.SyncDir("/"))
+	var ops, failAt atomic.Int64
+	fs := vfs.NewErrorFS(inner, func(op vfs.Op, path string) error {
+		if op.Mutates() && ops.Add(1) == failAt.Load() {
+			return errors.New("no more")
+		}
+		return nil
+	})
+	_, err := Clone(remoteURL, "/x/c", CloneOptions{fs: fs, store: mem, Parallelism: 1})
+	must(t, err)
+	all := ops.Load()
+	forget := func() {
+		must(t, inner.RemoveAll("/x/c"))
+		must(t, inner.SyncDir("/x"))
+	}
+	forget()
+	for at := int64(1); at <= all; at += max(1, all/40) {
+		failAt.Store(at)
+		ops.Store(0)
+		_, err := Clone(remoteURL, "/x/c", CloneOptions{fs: fs, store: mem, Parallelism: 1})
+		crashed := inner.CrashClone(nil)
+		if _, statErr := crashed.Stat("/x/c"); statErr == nil && err != nil {
+			t.Fatalf("operation %d of %d failed (%v), and the clone is there", at, all, err)
+		}
+		if err == nil { // it was one whose failure does not matter
+			forget()
+		}
+	}
+	failAt.Store(0)
+	_, err = Clone(remoteURL, "/x/c", CloneOptions{fs: fs, store: mem})
+	must(t, err)
+	checkClone(t, inner, "/x/c", m)
+	if names, _ := inner.List("/x"); len(names) != 1 {
+		t.Errorf("left: %v", names)
+	}
+}
