@@ -8,6 +8,9 @@ export PATH := justfile_directory() / "build/bin" + ":" + justfile_directory() /
 # go.mod names the toolchain; some installations would refuse to fetch it.
 export GOTOOLCHAIN := env("GOTOOLCHAIN", "auto")
 
+# Tests against real servers skip where those are missing: not in a recipe, which has fetched them.
+export MERUTABLE_TEST_SERVERS := "required"
+
 # The same flags in every Go command, so that all share one build cache: the C libraries are position-independent, so the
 # tests are too, or the dependencies would be compiled twice (three minutes each on two cores).
 export GOFLAGS := trim(env("GOFLAGS", "") + " -trimpath -buildvcs=false -buildmode=pie")

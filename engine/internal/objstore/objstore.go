@@ -32,7 +32,8 @@ const (
 //
 // Errors are base.Errors that name the store and the key. CodeNotFound: there is no such object. CodeAlreadyExists: only
 // from PutIfAbsent. CodeInvalidArgument: a key or range that no store takes; nothing was sent. CodeCancelled and
-// CodeTimeout: the context ended. CodeObjectStore: anything else. After CodeObjectStore, CodeCancelled or CodeTimeout a
+// CodeTimeout: the context ended. CodeNoSpace: the store is full, or as full as it may become. CodeObjectStore: anything
+// else. After CodeObjectStore, CodeCancelled or CodeTimeout a
 // Put, PutIfAbsent or Delete may or may not have happened; a PutIfAbsent that is then tried again may find its own
 // object, which the caller tells by comparing.
 //
@@ -61,10 +62,11 @@ type Store interface {
 
 // Info describes an object.
 type Info struct {
-	Key     string
-	Size    int64 // bytes
+	Key  string
+	Size int64 // bytes
+	// ModTime is when it was stored. What Put and PutIfAbsent return may leave it zero: a store may not say.
 	ModTime time.Time
-	// ETag changes when the object is replaced. It means nothing else, and nothing outside its store.
+	// ETag changes when the object is replaced by other bytes. It means nothing else, and nothing outside its store.
 	ETag string
 }
 

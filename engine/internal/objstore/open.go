@@ -42,7 +42,11 @@ func IsURL(path string) bool { return strings.HasPrefix(path, "s3://") }
 func Open(location string, c S3Config) (Store, error) {
 	switch {
 	case IsURL(location):
-		return nil, base.Errorf(base.CodeUnsupported, "%s: object stores are not supported", location)
+		s, err := openS3(location, c, currentTuning())
+		if err != nil {
+			return nil, err // not a nil *S3 in an interface
+		}
+		return s, nil
 	case strings.HasPrefix(location, "file://"):
 		dir, err := url.PathUnescape(strings.TrimPrefix(location, "file://"))
 		if err != nil || !strings.HasPrefix(dir, "/") {
