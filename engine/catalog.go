@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objfs"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -106,11 +107,34 @@ func (k *catalog) file() string {
 
 // readCatalog reads the file of a database directory, which need not be there.
 func readCatalog(fs vfs.FS, root string) (*catalog, error) {
-	path := fs.Join(root, catalogFileName)
+	objects, remote := fs.(*objfs.FS)
+	if !remote {
+		return readCatalogFile(fs, fs.Join(root, catalogFileName))
+	}
+	for i := 0; ; i++ {
+		name, err := newestCatalogName(objects, root)
+		if err != nil {
+			return nil, err
+		}
+		if name == "" {
+			return noCatalog(), nil
+		}
+		const attempts = 10
+		k, err := readCatalogFile(fs, fs.Join(root, name))
+		if err != nil || k.version > 0 || i == attempts { // else it was reclaimed meanwhile: there is a newer one
+			return k, err
+		}
+	}
+}
+
+func noCatalog() *catalog { return &catalog{nextID: 1} }
+
+// readCatalogFile reads one file, which need not be there.
+func readCatalogFile(fs vfs.FS, path string) (*catalog, error) {
 	f, err := fs.Open(path)
 	if err != nil {
 		if base.CodeOf(err) == base.CodeNotFound {
-			return &catalog{nextID: 1}, nil
+			return noCatalog(), nil
 		}
 		return nil, err
 	}
@@ -164,6 +188,9 @@ func parseCatalog(path, text string) (*catalog, error) {
 // commitCatalog makes next the catalog, durably. It runs under writeMu. Where nobody knows whether that happened the
 // database takes no more writes.
 func (d *database) commitCatalog(next *catalog) error {
+	if d.remote() {
+		return d.putCatalog(next)
+	}
 	if err := next.write(d.fs, d.root); err != nil {
 		if now, e := readCatalog(d.fs, d.root); e == nil && now.version == d.catalog.version {
 			return err // it did not happen, and may be tried again

@@ -113,7 +113,7 @@ func (c *core) changes(o ChangesOptions) (_ *Changes, err error) {
 	}
 	f.batch.Keys = row.NewColumns(plan.table.keySchema, nil)
 	f.batch.Before, f.batch.After = row.NewColumns(f.images, nil), row.NewColumns(f.images, nil)
-	if f.events, err = newRowSorter(c.fs, f.dir.make); err != nil {
+	if f.events, err = newRowSorter(c.temporaryFS(), f.dir.make); err != nil {
 		return nil, err
 	}
 	g := newChangeGather(f, plan)

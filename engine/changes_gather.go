@@ -72,7 +72,7 @@ func (g *changeGather) run() (err error) {
 	if p.since >= p.until {
 		return nil
 	}
-	if g.versions, err = newRowSorter(p.c.fs, g.f.dir.make); err != nil {
+	if g.versions, err = newRowSorter(p.c.temporaryFS(), g.f.dir.make); err != nil {
 		return err
 	}
 	defer g.versions.close()

@@ -154,6 +154,7 @@ func (c *core) stamp(prev, next *manifest.Manifest) {
 // committed takes note of a commit. It runs under commitMu.
 func (c *core) committed(prev, next *manifest.Manifest) {
 	c.gc.history.committed(prev, next, c.now())
+	c.gc.own.Store(next.Version)
 	c.stats.commits.Add(1)
 	c.checkCommit(prev, next)
 }
@@ -220,7 +221,11 @@ type dvWriter struct {
 func (w *dvWriter) write(meta *manifest.File, positions *roaring.Bitmap) error {
 	c := w.core
 	if w.w == nil {
-		w.rel = fmt.Sprintf("%s.dv-%d.puffin", strings.TrimSuffix(meta.Path, ".parquet"), w.version)
+		stem := strings.TrimSuffix(meta.Path, ".parquet")
+		if c.remote() { // another writer may be about to commit the same version
+			stem = stem[:strings.LastIndexByte(stem, '/')+1] + newUUID()
+		}
+		w.rel = fmt.Sprintf("%s.dv-%d.puffin", stem, w.version)
 		c.pending.add(w.rel)
 		var err error
 		if w.w, err = dv.NewWriter(c.fs, c.fs.Join(c.dir, w.rel)); err != nil {

@@ -52,9 +52,10 @@ func conflict(t *table) error {
 	return base.Errorf(base.CodeConflict, "a row of table %q was changed by another transaction meanwhile", t.schema.TableName)
 }
 
-// checkUnchanged is the check for a batch. It runs under writeMu.
-func (c *core) checkUnchanged(b *batch) error {
-	if !b.checked || c.visibleSeq() <= b.since {
+// checkUnchanged is the check for a batch. newest is the last sequence number that there is; pending, which may be nil, has
+// rows that nobody sees yet and that come before the batch. It runs under writeMu.
+func (c *core) checkUnchanged(b *batch, pending *memEntry, newest base.Seq) error {
+	if !b.checked || newest <= b.since {
 		return nil
 	}
 	now, err := c.acquire()
@@ -63,6 +64,10 @@ func (c *core) checkUnchanged(b *batch) error {
 	}
 	defer now.Close()
 	s := now.state
+	mems := s.mems
+	if pending != nil {
+		mems = append([]*memEntry{pending}, mems...)
+	}
 	keys := make([][]byte, 0, b.n)
 	records := batchReader{rest: b.data[batchHeader:], n: b.n}
 	for range b.n {
@@ -70,7 +75,7 @@ func (c *core) checkUnchanged(b *batch) error {
 		if err != nil {
 			return err
 		}
-		for _, e := range s.mems { // newest first: the first version found is the newest
+		for _, e := range mems { // newest first: the first version found is the newest
 			if _, _, seq, found := e.mt.Get(key, base.MaxSeq); found {
 				if seq > b.since {
 					return conflict(b.table)

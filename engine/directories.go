@@ -10,6 +10,9 @@ import (
 // mkdirDurable creates a directory and syncs the entries that lead to it, so that what is synced inside survives. One
 // that is there may be no more than a name in memory: whoever made it may have died before it was synced.
 func (d *database) mkdirDurable(dir string) error {
+	if d.remote() {
+		return nil // there are no directories
+	}
 	_, synced := d.dirs.Load(dir)
 	if synced {
 		if _, err := d.fs.Stat(dir); err == nil {

@@ -420,15 +420,14 @@ func (c *core) writeFile(t *table, src sst.RowSource) (*newFile, error) {
 	return &newFile{meta: p.describe(t, info), dead: info.Tombstones}, nil
 }
 
-// commitFlush runs under commitMu.
-func (c *core) commitFlush(e *memEntry, out *newFile) error {
-	s := c.current()
-	defer s.unref()
+// flushChange returns the manifest that follows that of s, the current state, with the rows of a memtable that went to out, and
+// what it does to the files. It runs under commitMu.
+func (c *core) flushChange(s *readState, e *memEntry, out *newFile) (*manifest.Manifest, change, error) {
 	next := s.manifest.Next()
 	next.Properties[manifest.PropJob] = "flush"
 	marks, err := c.lookUp(e, out)
 	if err != nil {
-		return err
+		return nil, change{}, err
 	}
 	ch := change{dead: marks}
 	if out != nil {
@@ -444,6 +443,17 @@ func (c *core) commitFlush(e *memEntry, out *newFile) error {
 	}
 	if out != nil {
 		ch.added = append(ch.added, out)
+	}
+	return next, ch, nil
+}
+
+// commitFlush runs under commitMu.
+func (c *core) commitFlush(e *memEntry, out *newFile) error {
+	s := c.current()
+	defer s.unref()
+	next, ch, err := c.flushChange(s, e, out)
+	if err != nil {
+		return err
 	}
 	if err := c.commitFiles(s, next, ch); err != nil {
 		return err

@@ -35,6 +35,12 @@ type collector struct {
 	opened   *manifest.Manifest
 	lowWater int64
 
+	// Of a table in an object store (objectgarbage.go): own is the newest version that this engine committed, 0 before the
+	// first; sweptAt and wroteLowWater are when orphans were looked for and low_water.txt was written last.
+	own                    atomic.Int64
+	sweptAt, wroteLowWater time.Time
+	slack                  time.Duration
+
 	filesRemoved, bytesRemoved, lastNanos, readerPins atomic.Int64
 }
 
@@ -63,7 +69,7 @@ func (c *core) garbageLoop() {
 		if c.leave() {
 			return
 		}
-		if p.removed > 0 && !c.pauseGarbage(gcPause, nil) || !c.pauseGarbage(wait, c.gc.wake) {
+		if p.removed > 0 && !c.pauseGarbage(c.pauseAfter(), nil) || !c.pauseGarbage(wait, c.gc.wake) {
 			return
 		}
 	}
@@ -128,7 +134,9 @@ func (p *gcPass) run(all bool) (wait time.Duration, err error) {
 	}
 	wait = p.retire()
 	err = p.removeLogs()
-	if err == nil && (all || !g.swept) {
+	if p.c.remote() {
+		err = p.sweepObjects(all)
+	} else if err == nil && (all || !g.swept) {
 		if err = p.sweep(); err == nil && !p.dry {
 			g.swept = true
 		}
@@ -150,7 +158,13 @@ func (p *gcPass) allowed() bool {
 }
 
 // keepFor is how long a manifest stays that was superseded.
-func (c *core) keepFor() time.Duration { return max(c.opts.GCGrace, c.opts.RetainFor, 0) }
+func (c *core) keepFor() time.Duration {
+	least := time.Duration(0)
+	if c.remote() {
+		least = manifest.LeastGrace
+	}
+	return max(c.opts.GCGrace, c.opts.RetainFor, least)
+}
 
 // load takes note of the manifests from before the opening. It reads those that are to be kept; of the others it is
 // known only whether they can go when that is tried.
@@ -208,7 +222,7 @@ func earlier(a, b time.Time) time.Time {
 // retire removes the manifests whose time has come, then the files that they alone named.
 func (p *gcPass) retire() (wait time.Duration) {
 	c, h := p.c, &p.c.gc.history
-	due, wait := h.due(c.now(), c.keepFor(), c.opts.RetainVersions, c.pinned.versions)
+	due, wait := h.due(c.now(), c.keepFor(), c.opts.RetainVersions, c.remote(), c.pinned.versions)
 	if wait < 0 || wait > gcIdle {
 		wait = gcIdle
 	}
@@ -230,6 +244,9 @@ func (p *gcPass) retire() (wait time.Duration) {
 		default:
 			p.again = true
 		}
+		if c.remote() && !gone[o.version] {
+			break // none before the one before it
+		}
 	}
 	c.gc.readerPins.Store(int64(pinned))
 	metaDir := c.fs.Join(c.dir, manifest.Dir)
@@ -240,14 +257,19 @@ func (p *gcPass) retire() (wait time.Duration) {
 			return wait
 		}
 		h.forget(gone)
-		if _, oldest := h.kept(nil); oldest != c.gc.lowWater {
-			c.gc.lowWater = oldest
+		if _, oldest := h.kept(nil); oldest != c.gc.lowWater && (!c.remote() || time.Since(c.gc.wroteLowWater) > lowWaterEvery) {
+			c.gc.lowWater, c.gc.wroteLowWater = oldest, time.Now()
 			c.writeLowWater(metaDir, oldest)
 		}
 	}
 	p.report.KeptManifests, p.report.OldestVersion = h.kept(gone)
 	p.report.ReaderPins = pinned
-	for _, rel := range h.unneeded(gone) {
+	unneeded := h.unneeded(gone)
+	if c.remote() && !p.dry {
+		p.dropObjects(slices.DeleteFunc(unneeded, c.pinned.holdsFile))
+		return wait
+	}
+	for _, rel := range unneeded {
 		if p.stopped() {
 			p.again = true
 			break
@@ -290,6 +312,9 @@ func (c *core) writeLowWater(metaDir string, version int64) {
 // removeLogs removes the logs whose rows are in files, of all tables, the oldest first.
 func (p *gcPass) removeLogs() error {
 	d := p.c.database
+	if d.remote() {
+		return nil
+	}
 	d.logGC.Lock()
 	defer d.logGC.Unlock()
 	d.mu.Lock()

@@ -111,10 +111,10 @@ func (h *fileHistory) learn(m *manifest.Manifest) {
 }
 
 // due returns the manifests whose time has come: they are not among the newest retain superseded ones, were superseded
-// at least keep ago, and inUse has not got them. wait is after how long there will be more, negative where no time
-// brings any.
+// at least keep ago, and inUse has not got them; with inOrder, nor any that is older. wait is after how long there will be
+// more, negative where no time brings any.
 func (h *fileHistory) due(
-	now time.Time, keep time.Duration, retain int, inUse func() map[int64]bool,
+	now time.Time, keep time.Duration, retain int, inOrder bool, inUse func() map[int64]bool,
 ) (due []oldManifest, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,8 +129,13 @@ func (h *fileHistory) due(
 			if wait < 0 || left < wait {
 				wait = left
 			}
+			if inOrder {
+				break
+			}
 		} else if !used[o.version] {
 			due = append(due, *o)
+		} else if inOrder {
+			break
 		}
 	}
 	return due, wait

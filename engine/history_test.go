@@ -130,7 +130,7 @@ func TestDue(t *testing.T) {
 		{0, 1, map[int64]bool{2: true, 4: true}, []int64{1, 3, 5}, -1},
 		{time.Hour, 1, none, nil, 55 * time.Minute},
 	} {
-		due, wait := h.due(now, c.keep, c.retain, func() map[int64]bool { return c.inUse })
+		due, wait := h.due(now, c.keep, c.retain, false, func() map[int64]bool { return c.inUse })
 		var got []int64
 		for _, o := range due {
 			got = append(got, o.version)

@@ -28,7 +28,7 @@ type load struct {
 	stream  *loadStream // nil once keys did not ascend
 	lastKey []byte      // of the rows that were streamed
 	runs    *loadRuns
-	dir     string // of the temporary files, inside the database's; "" where none was needed
+	dir     temporaryDirectory // of the runs that do not fit in memory
 
 	streamed, merged []*loadFile // the merged ones are newer
 	rows             uint64
@@ -45,7 +45,7 @@ var errStopped = errors.New("the load was given up")
 
 // newLoad starts a load with the blocks at hand, which it takes.
 func newLoad(w *Write, blocks []*Block) (*load, error) {
-	l := &load{w: w, c: w.c, marks: map[*dataFile]*roaring.Bitmap{}}
+	l := &load{w: w, c: w.c, dir: temporaryDirectory{c: w.c}, marks: map[*dataFile]*roaring.Bitmap{}}
 	l.runs = newLoadRuns(l)
 	var last []byte
 	for _, b := range blocks {
@@ -97,19 +97,6 @@ func (l *load) add(b *Block) error {
 func (l *load) endStream() {
 	l.streamed = l.stream.out.files
 	l.stream = nil
-}
-
-// temporary returns the path of a new temporary file.
-func (l *load) temporary() (string, error) {
-	fs := l.c.fs
-	if l.dir == "" {
-		l.dir = temporaryDir + "/" + newUUID()
-		l.c.pending.add(l.dir) // no garbage as long as the load lives
-		if err := l.c.mkdir(fs.Join(l.c.dir, l.dir)); err != nil {
-			return "", err
-		}
-	}
-	return fs.Join(l.c.dir, l.dir, newUUID()+".run"), nil
 }
 
 // uncommitted makes a file handle for a data file that no manifest names yet.
@@ -373,10 +360,7 @@ func (l *load) close() {
 		l.c.pending.remove(f.meta.Path)
 	}
 	l.streamed, l.merged = nil, nil
-	if l.dir != "" {
-		_ = l.c.fs.RemoveAll(l.c.fs.Join(l.c.dir, l.dir)) // swept as garbage if it stays
-		l.c.pending.remove(l.dir)
-	}
+	l.dir.remove()
 	if l.w.creates != nil {
 		l.c.forsakeUnlisted()
 	}

@@ -192,11 +192,11 @@ func (r *loadRuns) mergeLast() error {
 
 // write writes sorted rows to a temporary file.
 func (r *loadRuns) write(src spill.Source) (*spill.Run, error) {
-	path, err := r.l.temporary()
+	path, err := r.l.dir.file()
 	if err != nil {
 		return nil, err
 	}
-	w, err := spill.Create(r.l.c.fs, path)
+	w, err := spill.Create(r.l.c.temporaryFS(), path)
 	if err != nil {
 		return nil, err
 	}

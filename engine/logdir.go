@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objfs"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -152,6 +153,9 @@ func writeText(fs vfs.FS, dir, name, text string) error {
 
 // replaceFile replaces a small file, atomically; its directory is the caller's to sync.
 func replaceFile(fs vfs.FS, path, contents string) error {
+	if objects, ok := fs.(*objfs.FS); ok {
+		return objects.Replace(path, []byte(contents))
+	}
 	tmp := path + tmpSuffix
 	f, err := fs.Create(tmp)
 	if err != nil {

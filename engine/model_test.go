@@ -12,18 +12,20 @@ import (
 // TestModel runs random histories against a map: puts, deletes, batches, loads, flushes, compactions, snapshots, re-opens.
 func TestModel(t *testing.T) {
 	for seed := range uint64(6) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { runModel(t, seed, 150) })
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			fs := vfs.NewMem()
+			o := Options{MemtableBytes: minMemtableBytes, Durability: Durability(seed % 3)}
+			if seed%2 == 0 {
+				o = smallLevels(o)
+			}
+			runModel(t, seed, 150, func() *DB { return openMem(t, fs, o) })
+		})
 	}
 }
 
-func runModel(t *testing.T, seed uint64, steps int) {
+func runModel(t *testing.T, seed uint64, steps int, open func() *DB) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	fs := vfs.NewMem()
-	o := Options{MemtableBytes: minMemtableBytes, Durability: Durability(seed % 3)}
-	if seed%2 == 0 {
-		o = smallLevels(o)
-	}
-	db := openMem(t, fs, o)
+	db := open()
 	defer func() { db.Free() }()
 	m := model{}
 	type held struct {
@@ -59,10 +61,10 @@ func runModel(t *testing.T, seed uint64, steps int) {
 		case p < 95:
 			must(t, db.Close())
 			db.Free()
-			db = openMem(t, fs, o)
+			db = open()
 		default: // no flush: the log brings the rows back
 			db.Free()
-			db = openMem(t, fs, o)
+			db = open()
 		}
 	}
 	for _, h := range snaps {

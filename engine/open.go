@@ -21,21 +21,21 @@ const lockFile = "LOCK"
 func openCore(dir string, o Options) (c *core, err error) {
 	o = o.withFS()
 	stored, given := &optionsFile{fs: o.fs, dir: dir}, o
-	var objects *objfs.FS
-	if !objstore.IsURL(dir) {
+	switch {
+	case !objstore.IsURL(dir):
 		if stored, err = readOptionsFile(o.fs, dir); err != nil {
 			return nil, err
 		}
+		o, err = stored.apply(given)
+	case o.ReadOnly:
+		o, err = mountReader(dir, given)
+	default:
+		o, stored, err = mountPrimary(dir, given)
 	}
-	if o, err = stored.apply(given); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if objstore.IsURL(dir) {
-		if objects, err = o.mount(dir); err != nil {
-			return nil, err
-		}
-		o.fs = objects
-	}
+	objects, _ := o.fs.(*objfs.FS)
 	d := newDatabase(dir, o, objects)
 	defer func() {
 		if err != nil {
@@ -44,9 +44,12 @@ func openCore(dir string, o Options) (c *core, err error) {
 			c = nil
 		}
 	}()
-	if d.readOnly {
+	switch {
+	case d.readOnly:
 		err = d.openReadOnly()
-	} else {
+	case d.remote():
+		err = d.openPrimary(stored, given)
+	default:
 		err = d.openWriter(stored, given)
 	}
 	if err == nil {
@@ -80,7 +83,7 @@ func newCore(d *database, id uint32) *core {
 	}
 	return &core{
 		database: d, id: id, dir: dir, store: d.newStore(dir), compactions: newCompactions(d.limiter),
-		stop: make(chan struct{}), gc: collector{wake: make(chan struct{}, 1)},
+		stop: make(chan struct{}), gc: collector{wake: make(chan struct{}, 1), slack: sweepSlack},
 	}
 }
 
@@ -145,7 +148,11 @@ func (d *database) openWriter(stored *optionsFile, given Options) error {
 
 // loadNewest reads the newest manifest of a table, and makes the table what that says. nil: the root never had one.
 func (c *core) loadNewest() (*manifest.Manifest, error) {
-	m, err := c.store.Newest()
+	return c.take(c.store.Newest())
+}
+
+// take is loadNewest with what the store answered.
+func (c *core) take(m *manifest.Manifest, err error) (*manifest.Manifest, error) {
 	switch {
 	case base.CodeOf(err) == base.CodeNotFound && c.id == 0:
 		return nil, c.refuseOrphans()
@@ -212,7 +219,7 @@ func (d *database) startWorkers() {
 		d.workers.Add(1)
 		go d.flushLoop()
 	}
-	if d.opts.Durability != Sync {
+	if d.opts.Durability != Sync && !d.remote() {
 		d.workers.Add(1)
 		go d.syncLoop()
 	}
@@ -306,7 +313,10 @@ func (d *database) seal() error {
 	if d.readOnly {
 		return nil
 	}
-	err := d.flushTables()
+	var err error
+	if !d.remote() { // where nothing is in memory, and a writer that lost its place has nothing left to lose
+		err = d.flushTables()
+	}
 	if err == nil {
 		d.finishMirror()
 	}
@@ -394,11 +404,14 @@ func (d *database) release() {
 	for _, c := range tables {
 		c.endIdle()
 	}
+	if d.dirLock == nil && !d.remote() {
+		return
+	}
+	for _, c := range tables {
+		c.endGarbage()
+		c.pinned.lockAll(c.store)
+	}
 	if d.dirLock != nil {
-		for _, c := range tables {
-			c.endGarbage()
-			c.pinned.lockAll(c.store)
-		}
 		_ = d.dirLock.Close() // nothing to do about it: the lock goes with the process at the latest
 		d.dirLock = nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
@@ -127,6 +128,8 @@ type Options struct {
 	autoCompaction bool
 	// loadBufferBytes is the size of a bulk load's row buffers, 0 for the default. The memory budget sets it, and tests.
 	loadBufferBytes int
+	// patience is how long a commit to an object store tries to find out what became of it; 0 is the default.
+	patience time.Duration
 	// store is that of the database's URL, for tests.
 	store objstore.Store
 	// fs is the file system; nil means the operating system's. Tests set it.
@@ -155,6 +158,13 @@ const (
 )
 
 func defaultCompactionThreads() int { return max(1, runtime.NumCPU()/2) }
+
+func (o *Options) commitPatience() time.Duration {
+	if o.patience > 0 {
+		return o.patience
+	}
+	return manifest.DefaultPatience
+}
 
 // withFS returns the options with a file system.
 func (o Options) withFS() Options {

@@ -168,10 +168,15 @@ func (d *database) gather() {
 // leadGroup commits the requests at the head of the queue, its own first, then passes leadership on.
 func (d *database) leadGroup() {
 	d.slowDown()
+	d.linger()
 	group := d.takeGroup()
 	start := time.Now()
 	d.writeMu.Lock()
-	d.commitGroup(group)
+	if d.objects != nil {
+		d.commitObjects(group)
+	} else {
+		d.commitGroup(group)
+	}
 	d.writeMu.Unlock()
 	d.charge(group, start)
 
@@ -206,7 +211,7 @@ func (d *database) commitGroup(group []*commitRequest) {
 		err := d.makeRoom(group[0].parts, group[0].stopWaiting(group[0] == leader))
 		for _, b := range group[0].parts {
 			if err == nil {
-				err = b.core.checkUnchanged(b)
+				err = b.core.checkUnchanged(b, nil, d.visibleSeq())
 			}
 		}
 		if err != nil {
@@ -395,8 +400,8 @@ func (d *database) makeRoom(parts []*batch, stop func() error) error {
 			return err
 		}
 		for _, b := range parts {
-			if b.core.table == nil || b.table != b.core.table {
-				return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered while rows for it were on their way", b.core.dir)
+			if err := b.inPlace(); err != nil {
+				return err
 			}
 		}
 		full, missing := d.lacksRoom(parts)
@@ -419,6 +424,14 @@ func (d *database) makeRoom(parts []*batch, stop func() error) error {
 			return err
 		}
 	}
+}
+
+// inPlace returns an error where the table is not the one any more that the rows are of. It runs under writeMu.
+func (b *batch) inPlace() error {
+	if b.core.table == nil || b.table != b.core.table {
+		return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered while rows for it were on their way", b.core.dir)
+	}
+	return nil
 }
 
 func coresOf(parts []*batch) []*core {

@@ -67,7 +67,9 @@ func Open(path string, o Options) (*DB, error) {
 		return openReader(path, o)
 	}
 	if objstore.IsURL(path) {
-		return nil, base.Errorf(base.CodeUnsupported, "%s: a database in an object store is opened read-only", path)
+		if err := o.checkPrimary(path); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := o.mirrorStore(""); err != nil {
 		return nil, err

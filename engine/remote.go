@@ -54,6 +54,20 @@ func (o *Options) mount(url string) (*objfs.FS, error) {
 	return objfs.New(store, mo), nil
 }
 
+// mountReader returns the options that a database in an object store is read with.
+func mountReader(url string, given Options) (Options, error) {
+	o, err := given.effective()
+	if err != nil {
+		return o, err
+	}
+	objects, err := o.mount(url)
+	if err != nil {
+		return o, err
+	}
+	o.fs = objects
+	return o, nil
+}
+
 // blockBytes is what the blocks of an object store have in memory: a share of what memory.go gives to jobs.
 func (o *Options) blockBytes() int64 {
 	const unbudgeted = 64 << 20
@@ -73,7 +87,13 @@ const (
 func (d *database) remote() bool { return d.objects != nil }
 
 // newStore returns where the manifests of a table's directory are.
-func (d *database) newStore(dir string) manifest.Store { return manifestsIn(d.fs, dir) }
+func (d *database) newStore(dir string) manifest.Store {
+	s := manifestsIn(d.fs, dir)
+	if o, ok := s.(*manifest.ObjectStore); ok {
+		o.SetPatience(d.opts.commitPatience())
+	}
+	return s
+}
 
 // manifestsIn returns the manifests of a table's directory, which may be one of an object store's.
 func manifestsIn(fs vfs.FS, dir string) manifest.Store {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"os"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/memtable"
@@ -118,46 +117,4 @@ func (s *rowSorter) close() {
 		_ = r.Remove() // the directory goes as well
 	}
 	s.runs = nil
-}
-
-// temporaryDirectory is a directory for temporary files that is made when the first one is. A database that is open
-// read-only writes nothing of its own: there it is the system's.
-type temporaryDirectory struct {
-	c    *core
-	rel  string
-	path string
-}
-
-func (d *temporaryDirectory) make() (string, error) {
-	if d.path != "" {
-		return d.path, nil
-	}
-	if d.c.readOnly {
-		path := d.c.fs.Join(os.TempDir(), "merutable-"+newUUID())
-		if err := d.c.fs.MkdirAll(path); err != nil {
-			return "", err
-		}
-		d.path = path
-		return path, nil
-	}
-	rel := temporaryDir + "/" + newUUID()
-	d.c.pending.add(rel) // no garbage as long as it is used
-	path := d.c.fs.Join(d.c.dir, rel)
-	if err := d.c.mkdir(path); err != nil {
-		d.c.pending.remove(rel)
-		return "", err
-	}
-	d.rel, d.path = rel, path
-	return path, nil
-}
-
-func (d *temporaryDirectory) remove() {
-	if d.path == "" {
-		return
-	}
-	_ = d.c.fs.RemoveAll(d.path) // swept as garbage if it stays
-	if d.rel != "" {
-		d.c.pending.remove(d.rel)
-	}
-	d.path = ""
 }

@@ -37,6 +37,9 @@ func (p *gcPass) removeManifest(version int64) error {
 		return base.Errorf(base.CodeLocked, "a reader uses version %d", version)
 	}
 	defer c.pinned.unclaim()
+	if c.remote() && !p.dry {
+		return p.removeManifestObject(version)
+	}
 	return p.removeBy(c.fs.Join(c.dir, manifest.Dir, manifest.FileName(version)), GarbageManifest, func() error {
 		if !p.dry {
 			return c.store.Remove(version)

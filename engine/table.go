@@ -221,6 +221,9 @@ func (c *core) dropTable(expected *table) error {
 	}
 	c.commitMu.Lock()
 	defer c.commitMu.Unlock()
+	if c.id != 0 && c.remote() {
+		return c.dropListed()
+	}
 	var listed *catalog
 	if c.id != 0 {
 		listed = c.catalog.next()
@@ -240,9 +243,7 @@ func (c *core) dropTable(expected *table) error {
 // commitDrop commits a manifest without schema and files, after which the files go as garbage. listed is the catalog that
 // does not name the table, nil for the root: there the manifest is what drops it. It runs under writeMu and commitMu.
 func (c *core) commitDrop(listed *catalog) error {
-	next := c.nextManifest("drop")
-	next.Schema, next.Dropped, next.Files = nil, true, nil
-	next.MinLog, next.FlushedSeq = c.nextLog, max(next.FlushedSeq, c.lastSeq)
+	next := c.dropManifest()
 	s := c.current()
 	defer s.unref()
 	err := c.commit(s.manifest, next)
@@ -263,6 +264,13 @@ func (c *core) commitDrop(listed *catalog) error {
 		}
 	})
 	return nil
+}
+
+func (c *core) dropManifest() *manifest.Manifest {
+	next := c.nextManifest("drop")
+	next.Schema, next.Dropped, next.Files = nil, true, nil
+	next.MinLog, next.FlushedSeq = c.nextLog, max(next.FlushedSeq, c.lastSeq)
+	return next
 }
 
 func (c *core) nextManifest(job string) *manifest.Manifest {

@@ -119,6 +119,9 @@ func (d *database) commitTogether(writes []*Write, drops ...droppedTable) (base.
 	if len(j.parts) == 1 && len(drops) == 0 {
 		return j.parts[0].l.commit()
 	}
+	if d.remote() && len(j.parts)+len(drops) > 0 {
+		return 0, severalTables("a transaction that creates, drops or changes several tables")
+	}
 	for _, p := range j.parts {
 		if err := p.l.prepare(); err != nil {
 			return 0, err

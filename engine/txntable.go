@@ -5,7 +5,6 @@ import (
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/memtable"
-	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
 // txnTable is one table in a transaction: the state that it reads, and what it has written. All of it is guarded by the
@@ -92,15 +91,6 @@ func (t *txnTable) newPrivate(capacity int) (*privateMem, error) {
 	}
 	m.mt = mt
 	return m, nil
-}
-
-// mapTemporary maps memory that a file of the database's temporary directory backs.
-func (c *core) mapTemporary(size int) (*vfs.Mapping, error) {
-	dir := c.fs.Join(c.dir, temporaryDir)
-	if err := c.mkdir(dir); err != nil {
-		return nil, err
-	}
-	return vfs.MapTemporary(c.fs, dir, size)
 }
 
 // restAll gives back the pages of all memtables but the newest, which readers have brought in.

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"slices"
@@ -19,6 +18,7 @@ type ObjectStore struct {
 	prefix string
 	// name is what stands for prefix in messages.
 	name string
+	ownCommits
 }
 
 var _ Store = (*ObjectStore)(nil)
@@ -139,31 +139,6 @@ func (s *ObjectStore) Versions() ([]int64, error) {
 		versions[i] = l.version
 	}
 	return versions, nil
-}
-
-// Commit implements [Store]: a PutIfAbsent. One that finds an object there compares it: its own came with an attempt whose
-// answer was lost. Another one's is CodeConflict, and nothing was written.
-func (s *ObjectStore) Commit(m *Manifest) error {
-	data, err := Encode(m)
-	if err != nil {
-		return notCommitted{err}
-	}
-	info, err := s.store.PutIfAbsent(context.Background(), s.key(m.Version), objstore.Bytes(data))
-	if err == nil {
-		m.stamp = stamp{size: info.Size, etag: info.ETag}
-		return nil
-	}
-	if code := base.CodeOf(err); code == base.CodeInvalidArgument {
-		return notCommitted{err}
-	}
-	there, e := s.bytes(m.Version, int64(len(data))+1)
-	switch {
-	case e != nil:
-		return err // it may come still
-	case bytes.Equal(there, data):
-		return nil
-	}
-	return notCommitted{base.Errorf(base.CodeConflict, "%s%s is there already, and is another writer's", s.name, FileName(m.Version))}
 }
 
 // errOneCommit is for what commits over several tables are made of.

@@ -34,6 +34,7 @@ type FS struct {
 	store objstore.Store
 	root  string
 	*blocks
+	unsent unsent
 }
 
 var _ vfs.FS = (*FS)(nil)

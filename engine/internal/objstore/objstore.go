@@ -198,6 +198,20 @@ func CheckRange(key string, offset int64) error {
 	return nil
 }
 
+// MayHaveHappened reports whether the error of a Put, PutIfAbsent or Delete leaves open whether the store did it. A store
+// that knows better has an error in the chain with a method Refused that says so.
+func MayHaveHappened(err error) bool {
+	var known interface{ Refused() bool }
+	if errors.As(err, &known) && known.Refused() {
+		return false
+	}
+	switch base.CodeOf(err) {
+	case base.CodeObjectStore, base.CodeCancelled, base.CodeTimeout, base.CodeUnknown:
+		return true
+	}
+	return false
+}
+
 // ContextError returns the error of an ended context with its code, nil while it goes on.
 func ContextError(ctx context.Context, s Store, what, key string) error {
 	err := ctx.Err()

@@ -1,0 +1,92 @@
+package manifest
+
+import (
+	"context"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/base"
+)
+
+// ownCommits is what an [ObjectStore] knows of the commits that were made through it. They come one at a time.
+type ownCommits struct {
+	patience time.Duration
+	began    time.Time // when the last one did; zero before the first
+}
+
+const (
+	// LeastGrace is for how long at least a writer keeps a manifest in an object store that was superseded, whatever its
+	// options say: what a writer that lost its place relies on.
+	LeastGrace = time.Minute
+	// sureFor is how long after the begin of a commit the next version cannot have come and gone again: far below
+	// LeastGrace, for clocks differ.
+	sureFor = 10 * time.Second
+)
+
+// SetPatience sets how long a commit tries to find out what became of it; the default is [DefaultPatience].
+func (s *ObjectStore) SetPatience(d time.Duration) { s.patience = d }
+
+// Commit implements [Store]: the object of the version is put if there is none. CodeConflict: another writer has committed
+// that version; nothing was written, and nothing that is built on the version before can be.
+func (s *ObjectStore) Commit(m *Manifest) error {
+	data, err := Encode(m)
+	if err != nil {
+		return notCommitted{err}
+	}
+	patience := s.patience
+	if patience == 0 {
+		patience = DefaultPatience
+	}
+	began := time.Now()
+	info, err := PutOnce(s.store, s.key(m.Version), data, patience)
+	if err == nil {
+		err = s.inTurn(m.Version, patience)
+	}
+	if base.CodeOf(err) == base.CodeConflict {
+		return base.Wrapf(base.CodeConflict, err, "version %d of the table in %s is another writer's: this one takes no writes until the database is opened anew",
+			m.Version, s.name)
+	}
+	if err == nil {
+		s.began = began
+		m.stamp = stamp{size: info.Size, etag: info.ETag}
+	}
+	return err
+}
+
+// inTurn makes sure that a version which was just put follows the newest one. If another writer has committed it long ago
+// its manifest may have been reclaimed, and the name be free again. Manifests are reclaimed in their order, so the one
+// before is gone then as well.
+func (s *ObjectStore) inTurn(version int64, patience time.Duration) error {
+	if !s.began.IsZero() && time.Since(s.began) < sureFor {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		alone, err := s.follows(ctx, version)
+		if err == nil && !alone {
+			_ = s.store.Delete(ctx, s.key(version)) // of no harm if it stays
+			return conflict(s.store, s.key(version))
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return base.Wrapf(base.CodeOf(err), err, "%s: nobody knows whether it is the newest, opening the database anew tells", s.key(version))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// follows reports whether the version before is there; where there is none, whether no later one is.
+func (s *ObjectStore) follows(ctx context.Context, version int64) (bool, error) {
+	if version == 1 {
+		found, err := s.list()
+		return len(found) == 0 || found[len(found)-1].version <= version, err
+	}
+	_, err := s.store.Head(ctx, s.key(version-1))
+	if base.CodeOf(err) == base.CodeNotFound {
+		return false, nil
+	}
+	return true, err
+}
