@@ -100,8 +100,8 @@ func isGone(err error) bool { return errors.Is(err, &base.Error{Code: base.CodeN
 type cloner struct {
 	o      CloneOptions
 	source string
-	dir    string // absolute
-	aside  string // where it is made
+	dir    string    // absolute
+	aside  string    // where it is made
 	lock   io.Closer // on it; nil: none
 	began  time.Time
 	report CloneReport

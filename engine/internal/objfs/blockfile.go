@@ -57,6 +57,9 @@ func (f *blockFile) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, base.Errorf(base.CodeInvalidArgument, "read %s at offset %d", f.name, off)
 	}
+	if len(p) == 0 {
+		return 0, nil
+	}
 	size := f.size.Load()
 	if size != unknownSize {
 		if off >= size {
