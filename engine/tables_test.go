@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -227,33 +228,41 @@ func TestTablesInCrashes(t *testing.T) {
 		must(t, err)
 		_, err = b.Put(testRow(2, 2))
 		must(t, err)
-		ops, dead := 0, false
+		var mu sync.Mutex // the collector works beside the test
 		var left *vfs.MemFS
+		ops := 0
 		rng := rand.New(rand.NewPCG(uint64(step), 3))
 		fs.set(func(vfs.Op, string) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if ops++; ops == step {
-				left, dead = mem.CrashClone(rng), true
+				left = mem.CrashClone(rng)
 			}
-			if dead {
+			if left != nil {
 				return base.Errorf(base.CodeIO, "the power is gone")
 			}
 			return nil
 		})
+		dead := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return left != nil
+		}
 		states := []string{"0:t 1:b"}
 		note := func(err error, state string) {
-			if err == nil || !dead {
+			if err == nil || !dead() {
 				must(t, err)
 			}
 			states = append(states, state)
 		}
 		note(db.CreateTable(namedSchema("c")), "0:t 1:b 2:c")
-		if !dead {
+		if !dead() {
 			note(b.RenameTable("d"), "0:t 1:d 2:c")
 		}
-		if !dead {
+		if !dead() {
 			note(db.DropTable(), "1:d 2:c")
 		}
-		if !dead {
+		if !dead() {
 			w, err := db.NewTableWrite(namedSchema("e"), false)
 			if err == nil {
 				err = w.Put(testRow(3, 3))
@@ -264,7 +273,7 @@ func TestTablesInCrashes(t *testing.T) {
 			}
 			note(err, "0:e 1:d 2:c")
 		}
-		if !dead {
+		if !dead() {
 			w, err := db.NewTableWrite(namedSchema("f"), false)
 			if err == nil {
 				if err = w.Put(testRow(3, 3)); err == nil {
@@ -274,10 +283,10 @@ func TestTablesInCrashes(t *testing.T) {
 			}
 			note(err, "0:e 1:d 2:c 3:f")
 		}
-		if !dead {
+		if !dead() {
 			note(b.DropTable(), "0:e 2:c 3:f")
 		}
-		done := !dead
+		done := !dead()
 		fs.set(nil)
 		killed(db)
 		if done {
