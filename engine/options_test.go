@@ -23,7 +23,7 @@ var optionSamples = map[string]string{
 	"wal_dir": "/elsewhere", "mirror": "s3://bucket/a/b", "mirror_parallelism": "7", "max_lag_alert_secs": "0",
 	"mirror_flush_secs": "3", "mirror_retain_secs": "900", "commit_linger_ms": "20", "object_cache_dir": "/cache",
 	"object_cache_bytes": "1048576", "s3_endpoint": "http://localhost:9000", "s3_region": "eu-central-1", "s3_url_style": "path",
-	"s3_use_ssl": "false", "s3_access_key_id": "an id", "s3_secret_access_key": "a secret", "s3_session_token": "a token",
+	"refresh_interval_ms": "250", "s3_use_ssl": "false", "s3_access_key_id": "an id", "s3_secret_access_key": "a secret", "s3_session_token": "a token",
 }
 
 func TestOptionsByName(t *testing.T) {

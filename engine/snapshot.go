@@ -67,6 +67,10 @@ func (c *core) snapshotLocked() *Snapshot {
 	for i, e := range s.mems {
 		snap.visible[i] = e.visible
 	}
+	if c.remote() && c.readOnly && s.manifest != nil {
+		// Each table is as of a commit of its own: that another one is newer says nothing about this one.
+		snap.seq = s.manifest.FlushedSeq
+	}
 	return snap
 }
 
