@@ -55,7 +55,7 @@ func (s *S3) Put(ctx context.Context, key string, body Body) (Info, error) {
 
 // PutIfAbsent implements [Store].
 func (s *S3) PutIfAbsent(ctx context.Context, key string, body Body) (Info, error) {
-	return s.put(ctx, call{what: "put if absent", key: key}, body, aws.String("*"))
+	return s.put(ctx, call{what: putIfAbsent, key: key}, body, aws.String("*"))
 }
 
 func (s *S3) put(ctx context.Context, c call, body Body, ifNoneMatch *string) (Info, error) {
@@ -180,7 +180,7 @@ func (s *S3) head(ctx context.Context, c call) (Info, error) {
 	})
 	if base.CodeOf(err) == base.CodeNotFound && !s.bucketSeen.Load() {
 		// The answer to a HEAD has no text: it may be the bucket that is not there.
-		if e := s.headBucket(ctx, c); e != nil {
+		if e := s.probe(ctx, c); e != nil {
 			return Info{}, e
 		}
 	}
@@ -193,13 +193,12 @@ func (s *S3) head(ctx context.Context, c call) (Info, error) {
 	}, nil
 }
 
-// headBucket returns an error where the bucket is missing. That one may not look at the bucket itself is none.
-func (s *S3) headBucket(ctx context.Context, c call) error {
+// probe returns an error where the bucket is missing, or the credentials are nobody's, which a store may also answer with
+// 404. A listing's answer says so; that one may not list is none.
+func (s *S3) probe(ctx context.Context, c call) error {
 	err := s.retry(ctx, c, func(ctx context.Context, _ func(sent, received int)) error {
-		_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
+		_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &s.prefix, MaxKeys: aws.Int32(1)})
 		switch statusOf(err) {
-		case http.StatusNotFound:
-			return &refusal{noBucket(s.bucket)}
 		case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 			return nil
 		}

@@ -53,6 +53,9 @@ func (f failure) of(s *S3, c call) error {
 			text = strings.ReplaceAll(text, secret, "***")
 		}
 	}
+	if f.code == base.CodeNotFound && c.puts() || f.code == base.CodeAlreadyExists && c.what != putIfAbsent {
+		f.code = base.CodeObjectStore // of a store that answers strangely: the caller has not asked that
+	}
 	where := fmt.Sprintf("%s: %s %s", s, c.what, c.key)
 	if f.cause != nil {
 		return base.Wrapf(f.code, f.cause, "%s: %s", where, text)
@@ -82,7 +85,7 @@ func (s *S3) classify(err error) failure {
 		f.text, f.retry = stalled.Error()+" from "+s.server(), true
 	case errors.As(err, &noAccess):
 		f.text = "no credentials: " + noAccess.Error()
-	case errors.As(err, &answer) && answer.Response != nil && answer.Response.Response != nil:
+	case errors.As(err, &answer) && statusOf(err) != 0:
 		return s.classifyAnswer(err, answer)
 	default:
 		f.text, f.retry = unanswered(err)
@@ -131,7 +134,7 @@ func (s *S3) classifyAnswer(err error, answer *smithyhttp.ResponseError) failure
 		explained = noBucket(s.bucket)
 	case code == "NoSuchUpload":
 		explained = "the store has dropped the parts of this upload"
-	case status == http.StatusNotFound:
+	case isMissing(status, code):
 		f.code, explained = base.CodeNotFound, "no such object"
 	case status == http.StatusPreconditionFailed:
 		f.code, explained = base.CodeAlreadyExists, "it is there already"
@@ -219,6 +222,15 @@ func isFull(status int, code string) bool {
 	return status == http.StatusInsufficientStorage
 }
 
+// isMissing says that it is the object that is not there: a HEAD is answered without a code.
+func isMissing(status int, code string) bool {
+	switch code {
+	case "NoSuchKey", "NotFound", "NoSuchVersion", "UnknownError", "":
+		return status == http.StatusNotFound
+	}
+	return false
+}
+
 func isElsewhere(status int, code string) bool {
 	switch code {
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
@@ -230,7 +242,7 @@ func isElsewhere(status int, code string) bool {
 func isCredential(code string) bool {
 	switch code {
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidSecurity",
-		"NotSignedUp", "AccountProblem":
+		"NotSignedUp", "AccountProblem", "XAdminUserNotFound":
 		return true
 	}
 	return false

@@ -90,23 +90,18 @@ func (u *upload) create(ctx context.Context) error {
 }
 
 func (u *upload) sendParts(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, partCtx := errgroup.WithContext(ctx) // which the first part that fails ends
 	g.SetLimit(max(1, u.s.tuning.PartParallelism))
 	for i := range u.parts {
-		if ctx.Err() != nil {
+		if partCtx.Err() != nil {
 			break
 		}
-		g.Go(func() error { return u.sendPart(ctx, i) })
+		g.Go(func() error { return u.sendPart(partCtx, i) })
 	}
-	return firstCause(g.Wait(), ctx)
-}
-
-// firstCause is err: of the parts that failed, errgroup returns the first, which ended the others.
-func firstCause(err error, ctx context.Context) error {
-	if err != nil {
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	return ctx.Err()
+	return ContextError(ctx, u.s, u.c.what, u.c.key)
 }
 
 func (u *upload) sendPart(ctx context.Context, i int) error {
@@ -142,7 +137,7 @@ func (u *upload) sendPart(ctx context.Context, i int) error {
 func (u *upload) complete(ctx context.Context, ifNoneMatch *string) (tag string, err error) {
 	c := u.c
 	c.patience = completePatience
-	tries := 0
+	tries, gone := 0, false
 	err = u.s.retry(ctx, c, func(ctx context.Context, _ func(sent, received int)) error {
 		tries++
 		out, err := u.s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
@@ -153,12 +148,10 @@ func (u *upload) complete(ctx context.Context, ifNoneMatch *string) (tag string,
 			tag = etag(out.ETag)
 			return nil
 		}
-		if tries > 1 && isNoSuchUpload(err) {
-			return errUploadGone
-		}
+		gone = tries > 1 && isNoSuchUpload(err)
 		return err
 	})
-	if !errors.Is(err, errUploadGone) {
+	if !gone {
 		return tag, err
 	}
 	// An earlier attempt may have made the object, its answer lost.
@@ -173,8 +166,6 @@ func (u *upload) complete(ctx context.Context, ifNoneMatch *string) (tag string,
 	}
 	return info.ETag, nil
 }
-
-var errUploadGone = &refusal{"the upload is gone"}
 
 func isNoSuchUpload(err error) bool {
 	var api smithy.APIError

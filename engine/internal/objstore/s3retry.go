@@ -46,6 +46,10 @@ type call struct {
 	patience int
 }
 
+const putIfAbsent = "put if absent"
+
+func (c call) puts() bool { return c.what == "put" || c.what == putIfAbsent }
+
 // attempt sends one request. The context ends with it; progress is to be called whenever bytes moved.
 type attempt func(ctx context.Context, progress func(sent, received int)) error
 

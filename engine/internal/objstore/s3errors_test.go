@@ -1,0 +1,270 @@
+package objstore_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
+	"github.com/merutable/merutable/engine/internal/objstore/s3test"
+)
+
+// everyCall makes each call once and returns the errors by name.
+func everyCall(s objstore.Store) map[string]error {
+	ctx := context.Background()
+	_, put := s.Put(ctx, "some/key", objstore.Bytes([]byte("x")))
+	_, absent := s.PutIfAbsent(ctx, "some/key", objstore.Bytes([]byte("x")))
+	_, read := s.ReadAt(ctx, "some/key", make([]byte, 1), 0)
+	_, head := s.Head(ctx, "some/key")
+	_, list := s.List(ctx, "some/", "", 1)
+	return map[string]error{"put": put, "put if absent": absent, "read": read, "head": head, "list": list, "delete": s.Delete(ctx, "some/key")}
+}
+
+// TestS3Refused has a real server refuse for the usual reasons.
+func TestS3Refused(t *testing.T) {
+	quick(t, nil)
+	server := s3test.Start(t)
+	for _, c := range []struct {
+		name   string
+		url    string
+		change func(*objstore.S3Config)
+		want   string
+	}{
+		{"key", s3test.URL("db"), func(c *objstore.S3Config) { c.AccessKeyID = "nobody" }, "credentials are refused"},
+		{"secret", s3test.URL("db"), func(c *objstore.S3Config) { c.SecretAccessKey = "wrong-secret" }, "credentials are refused"},
+		{"bucket", "s3://no-such-bucket/db", func(*objstore.S3Config) {}, "there is no bucket no-such-bucket"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := server.Config()
+			c.change(&config)
+			s, err := objstore.Open(c.url, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, err := range everyCall(s) {
+				if what == "delete" && c.name == "bucket" && err == nil {
+					continue // there is nothing to delete
+				}
+				want := []string{c.url, what, "some/", "request id"}
+				if what == "head" && c.name == "secret" {
+					want = append(want, "status 403") // the answer does not say more
+				} else {
+					want = append(want, c.want)
+				}
+				wantFailure(t, err, base.CodeObjectStore, want...)
+				if strings.Contains(err.Error(), "wrong-secret") {
+					t.Errorf("%v holds a secret", err)
+				}
+			}
+			if st := objstore.StatsOf(s); st.Retries != 0 {
+				t.Errorf("%d retries of what will not change", st.Retries)
+			}
+		})
+	}
+}
+
+// TestS3Answers maps answers of stores to codes and words.
+func TestS3Answers(t *testing.T) {
+	quick(t, func(tuning *objstore.S3Tuning) { tuning.Attempts = 3 })
+	front := s3test.NewFront(t, s3test.NewStub())
+	s := openS3(t, "db", front.Config())
+	for _, c := range []struct {
+		status   int
+		code     string
+		want     base.Code
+		says     string
+		requests int
+	}{
+		{507, "InsufficientStorage", base.CodeNoSpace, "the destination is full", 1},
+		{403, "QuotaExceeded", base.CodeNoSpace, "the destination is full", 1},
+		{507, "XMinioStorageFull", base.CodeNoSpace, "the destination is full", 1},
+		{400, "EntityTooLarge", base.CodeObjectStore, "too large", 1},
+		{403, "AccessDenied", base.CodeObjectStore, "access denied to bucket " + s3test.Bucket, 1},
+		{403, "ExpiredToken", base.CodeObjectStore, "credentials are refused", 1},
+		{403, "RequestTimeTooSkewed", base.CodeObjectStore, "gave up after 3 attempts", 3},
+		{404, "NoSuchKey", base.CodeObjectStore, "no such object", 1}, // which was not asked
+		{404, "NoSuchBucket", base.CodeObjectStore, "there is no bucket", 1},
+		{409, "ConditionalRequestConflict", base.CodeObjectStore, "gave up after 3 attempts", 3},
+		{400, "RequestTimeout", base.CodeObjectStore, "gave up after 3 attempts", 3},
+		{503, "SlowDown", base.CodeObjectStore, "gave up after 3 attempts", 3},
+		{500, "", base.CodeObjectStore, "gave up after 3 attempts", 3},
+		{520, "", base.CodeObjectStore, "gave up after 3 attempts", 3},
+		{501, "NotImplemented", base.CodeObjectStore, "status 501", 2}, // once more without the checksum
+		{418, "Teapot", base.CodeObjectStore, "status 418 Teapot", 1},
+	} {
+		front.SetFault(func(s3test.Request) s3test.Fault { return s3test.Fault{Status: c.status, Code: c.code} })
+		before := front.Count()
+		_, err := s.PutIfAbsent(t.Context(), "a/key", objstore.Bytes([]byte("x")))
+		wantFailure(t, err, c.want, "s3://"+s3test.Bucket+"/db", "put if absent a/key", c.says, fmt.Sprint("status ", c.status), fmt.Sprint("request id stub-", c.status))
+		if n := front.Count() - before; n != c.requests {
+			t.Errorf("%d %s: %d requests, want %d", c.status, c.code, n, c.requests)
+		}
+	}
+}
+
+// TestS3Full has a store without room, and room again.
+func TestS3Full(t *testing.T) {
+	quick(t, nil)
+	stub := s3test.NewStub()
+	stub.Capacity = 1000
+	s := openS3(t, "db", s3test.NewFront(t, stub).Config())
+	mustPut(t, s, "a", random(600))
+	_, err := s.PutIfAbsent(t.Context(), "b", objstore.Bytes(random(600)))
+	wantFailure(t, err, base.CodeNoSpace, "b", "full")
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "b", random(600))
+}
+
+// TestS3Elsewhere has a bucket in another region.
+func TestS3Elsewhere(t *testing.T) {
+	quick(t, nil)
+	stub := s3test.NewStub()
+	stub.Region = "eu-central-1"
+	front := s3test.NewFront(t, stub)
+	_, err := openS3(t, "db", front.Config()).Put(t.Context(), "k", objstore.Bytes(nil))
+	wantFailure(t, err, base.CodeObjectStore, "not in region us-east-1 but in eu-central-1")
+	c := front.Config()
+	c.Region = "eu-central-1"
+	mustPut(t, openS3(t, "db", c), "k", nil)
+}
+
+// TestS3TLS trusts who it was told to trust, and nobody else.
+func TestS3TLS(t *testing.T) {
+	quick(t, nil)
+	front := s3test.NewTLSFront(t, s3test.NewStub())
+	s := openS3(t, "db", front.Config())
+	_, err := s.Put(t.Context(), "k", objstore.Bytes(nil))
+	wantFailure(t, err, base.CodeObjectStore, "certificate")
+	if st := objstore.StatsOf(s); st.Requests != 1 {
+		t.Errorf("%d requests", st.Requests)
+	}
+	bundle := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate()})
+	if err := os.WriteFile(bundle, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CA_BUNDLE", bundle)
+	c := front.Config()
+	c.Endpoint = strings.TrimPrefix(c.Endpoint, "https://") // TLS is the default
+	s = openS3(t, "db", c)
+	mustPut(t, s, "k", random(10))
+	wantBytes(t, s, "k", random(10))
+	t.Setenv("AWS_CA_BUNDLE", bundle+".missing")
+	_, err = objstore.Open(s3test.URL(""), c)
+	wantFailure(t, err, base.CodeInvalidArgument, "AWS_CA_BUNDLE", bundle+".missing")
+}
+
+// TestS3Chain takes credentials from where the AWS tools do.
+func TestS3Chain(t *testing.T) {
+	quick(t, nil)
+	front := s3test.NewFront(t, s3test.NewStub())
+	home := t.TempDir()
+	for k, v := range map[string]string{
+		"HOME": home, "AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": filepath.Join(home, "config"),
+		"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(home, "credentials"),
+	} {
+		t.Setenv(k, v)
+	}
+	c := objstore.S3Config{Endpoint: front.Endpoint}
+	began := time.Now()
+	_, err := openS3(t, "db", c).Put(t.Context(), "k", objstore.Bytes(nil))
+	wantFailure(t, err, base.CodeObjectStore, "no credentials", "s3://"+s3test.Bucket+"/db", "put k")
+	if took := time.Since(began); took > 5*time.Second || front.Count() != 0 {
+		t.Errorf("%d requests, after %v", front.Count(), took)
+	}
+	text := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\naws_session_token = some-token\nregion = eu-west-3\n",
+		s3test.AccessKey, s3test.SecretKey)
+	if err := os.WriteFile(filepath.Join(home, "credentials"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, openS3(t, "db", c), "k", nil)
+	r := front.Requests()[0]
+	if r.Header.Get("X-Amz-Security-Token") != "some-token" || !strings.Contains(r.Header.Get("Authorization"), "/eu-west-3/s3/") {
+		t.Errorf("%v", r.Header)
+	}
+}
+
+// TestS3Config refuses what makes no sense, without repeating secrets.
+func TestS3Config(t *testing.T) {
+	good := s3test.Config("http://127.0.0.1:1")
+	for _, c := range []struct {
+		url    string
+		change func(*objstore.S3Config)
+		says   string
+	}{
+		{"s3://", nil, "no bucket"},
+		{"s3:///x", nil, "no bucket"},
+		{"s3://bu?ck/x", nil, "no bucket"},
+		{"s3://bucket/a//b", nil, "between slashes"},
+		{"s3://bucket/../b", nil, "dot"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.SecretAccessKey = "" }, "both or neither"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.AccessKeyID, c.SecretAccessKey, c.SessionToken = "", "", "t0ken" }, "s3_session_token"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.URLStyle = "virtual" }, "s3_url_style"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.UseSSL = "yes" }, "s3_use_ssl"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.UseSSL = "true" }, "contradicts"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.Endpoint = "http://u:" + s3test.SecretKey + "@host" }, "s3_endpoint"},
+		{"s3://b/x", func(c *objstore.S3Config) { c.Endpoint = "ftp://host" }, "s3_endpoint"},
+	} {
+		config := good
+		if c.change != nil {
+			c.change(&config)
+		}
+		_, err := objstore.Open(c.url, config)
+		wantFailure(t, err, base.CodeInvalidArgument, c.says)
+		if strings.Contains(err.Error(), "t0ken") {
+			t.Error(err)
+		}
+	}
+	good.SessionToken = "t0ken"
+	text := fmt.Sprintf("%v %+v %#v %s", good, good, good, openS3(t, "db", good))
+	for _, secret := range []string{s3test.AccessKey, s3test.SecretKey, "t0ken"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s holds a secret", text)
+		}
+	}
+}
+
+// hosts is a transport that notes where requests would go.
+type hosts struct {
+	urls []string
+}
+
+func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.urls = append(h.urls, r.URL.Scheme+"://"+r.URL.Host+r.URL.Path)
+	return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// TestS3Styles looks where requests go.
+func TestS3Styles(t *testing.T) {
+	for _, c := range []struct {
+		endpoint, style, ssl, want string
+	}{
+		{"", "", "", "https://bucket.s3.eu-west-1.amazonaws.com/db/k"},
+		{"", "path", "", "https://s3.eu-west-1.amazonaws.com/bucket/db/k"},
+		{"", "", "false", "http://bucket.s3.eu-west-1.amazonaws.com/db/k"},
+		{"store.example", "", "", "https://store.example/bucket/db/k"},
+		{"store.example:81", "vhost", "false", "http://bucket.store.example:81/db/k"},
+		{"http://store.example/base/", "", "", "http://store.example/base/bucket/db/k"},
+		{"https://store.example", "vhost", "true", "https://bucket.store.example/db/k"},
+	} {
+		h := &hosts{}
+		quick(t, func(tuning *objstore.S3Tuning) { tuning.Transport = h })
+		config := s3test.Config(c.endpoint)
+		config.Region, config.URLStyle, config.UseSSL = "eu-west-1", c.style, c.ssl
+		_, err := openS3(t, "db", config).ReadAt(t.Context(), "k", make([]byte, 1), 0)
+		wantFailure(t, err, base.CodeNotFound)
+		if len(h.urls) != 1 || h.urls[0] != c.want {
+			t.Errorf("%+v goes to %v", c, h.urls)
+		}
+	}
+}
