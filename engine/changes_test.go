@@ -182,7 +182,7 @@ func TestChangesInMemory(t *testing.T) {
 // TestChangesOfHistories writes at random, flushes and compacts, and takes feeds from everywhere.
 func TestChangesOfHistories(t *testing.T) {
 	for _, retain := range []int{0, 1000} {
-		for seed := range uint64(6) {
+		for seed := range uint64(unlessShort(6, 2)) {
 			fs := vfs.NewMem()
 			o := Options{MemtableBytes: minMemtableBytes, RetainVersions: retain, GCGrace: -1, NoAutoCompaction: true}
 			db := openMem(t, fs, o)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -22,12 +23,8 @@ func TestCrash(t *testing.T) {
 // cutEverywhere makes a run for each point where the power may be cut, in a short run for one in so many. run is first
 // asked for -1, which cuts nothing, and returns how many points there are.
 func cutEverywhere(t *testing.T, oneIn int, run func(at int) (total int)) {
-	step := 1
-	if testing.Short() {
-		step = oneIn
-	}
 	total := run(-1)
-	for at := 0; at < total; at += step {
+	for at := 0; at < total; at += unlessShort(1, oneIn) {
 		run(at)
 	}
 	t.Logf("power cut at each of %d operations", total)
@@ -78,6 +75,39 @@ func crashRun(t *testing.T, at int, rng *rand.Rand, history func(*testing.T, vfs
 	defer p.mu.Unlock()
 	return n
 }
+
+// powerCut is a cut of the power while an engine works: behind it every operation of its file system fails.
+type powerCut struct {
+	mu   sync.Mutex // the workers of the engine have a part in it
+	ops  int
+	left *vfs.MemFS
+}
+
+// cutPower cuts the power at operation step from now on.
+func cutPower(fs *faultyFS, mem *vfs.MemFS, step int, rng *rand.Rand) *powerCut {
+	p := &powerCut{}
+	fs.set(func(vfs.Op, string) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.ops++; p.ops == step {
+			p.left = mem.CrashClone(rng)
+		}
+		if p.left != nil {
+			return base.Errorf(base.CodeIO, "the power is gone")
+		}
+		return nil
+	})
+	return p
+}
+
+// disk is what was on the disk when the power went; nil until then.
+func (p *powerCut) disk() *vfs.MemFS {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
+
+func (p *powerCut) dead() bool { return p.disk() != nil }
 
 func history(t *testing.T, fs vfs.FS, p *progress) {
 	o := Options{MemtableBytes: minMemtableBytes, RetainVersions: 1, GCGrace: -1}

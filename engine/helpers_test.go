@@ -61,6 +61,14 @@ func openMem(t testing.TB, fs vfs.FS, o Options) *DB {
 	return db
 }
 
+// unlessShort is how much of its kind a test does: what it proves it proves with few as well, if less surely.
+func unlessShort(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -126,6 +126,9 @@ func TestLoadOrders(t *testing.T) {
 	for name, order := range loadOrders {
 		for _, size := range []int{1500, 12_000} {
 			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
+				if testing.Short() && size == 12_000 && !strings.Contains(name, "random") {
+					t.Skip("large ones of this order are not for a short run")
+				}
 				r := rand.New(rand.NewPCG(uint64(size), 1))
 				fs := vfs.NewMem()
 				db := openMem(t, fs, spillOptions())
@@ -265,11 +268,7 @@ func bigLoad(db *DB, m model, interrupt func() bool) error {
 // TestLoadFaults fails each file system operation of a load in turn: the statement fails, or its commit did what it
 // should; nothing else is left, and after a re-open at the latest the next load works.
 func TestLoadFaults(t *testing.T) {
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
-	for at := 0; ; at += step {
+	for at := 0; ; at += unlessShort(1, 7) {
 		mem := vfs.NewMem()
 		fs := newFaultyFS(mem)
 		db := openMem(t, fs, spillOptions())

@@ -27,7 +27,7 @@ func killed(db *DB) {
 // its own, and the power goes. The first log's records were read from the page cache only: they must have been made
 // durable before the second log was begun, or it would stand behind a torn one.
 func TestKilledThenPowerCut(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(unlessShort(20, 5)) {
 		mem := vfs.NewMem()
 		// Without preallocation the log ends with its last record, and nothing needs to be cut off.
 		fs := newFaultyFS(mem)
@@ -57,7 +57,7 @@ func TestKilledThenPowerCut(t *testing.T) {
 // TestLaxDurability cuts the power under durability Interval and OS, across rotations: what comes back must be a prefix
 // of what was written, whole batches only, and the database must open.
 func TestLaxDurability(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(unlessShort(24, 6)) {
 		mem := vfs.NewMem()
 		o := Options{Durability: Interval + Durability(seed%2), MemtableBytes: minMemtableBytes}
 		db := openMem(t, mem, o)

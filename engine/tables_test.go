@@ -6,10 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -218,7 +216,7 @@ func TestTablesConflict(t *testing.T) {
 // TestTablesInCrashes: CREATE, DROP and RENAME of tables are atomic: a power cut at any step of the file system leaves a
 // database in which each has happened or has not, and no rows of other tables are lost.
 func TestTablesInCrashes(t *testing.T) {
-	for step := 1; ; step++ {
+	for step := 1; ; step += unlessShort(1, 3) {
 		mem := vfs.NewMem()
 		fs := newFaultyFS(mem)
 		db := openMem(t, fs, Options{GCGrace: -1})
@@ -228,41 +226,22 @@ func TestTablesInCrashes(t *testing.T) {
 		must(t, err)
 		_, err = b.Put(testRow(2, 2))
 		must(t, err)
-		var mu sync.Mutex // the collector works beside the test
-		var left *vfs.MemFS
-		ops := 0
-		rng := rand.New(rand.NewPCG(uint64(step), 3))
-		fs.set(func(vfs.Op, string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if ops++; ops == step {
-				left = mem.CrashClone(rng)
-			}
-			if left != nil {
-				return base.Errorf(base.CodeIO, "the power is gone")
-			}
-			return nil
-		})
-		dead := func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return left != nil
-		}
+		cut := cutPower(fs, mem, step, rand.New(rand.NewPCG(uint64(step), 3)))
 		states := []string{"0:t 1:b"}
 		note := func(err error, state string) {
-			if err == nil || !dead() {
+			if err == nil || !cut.dead() {
 				must(t, err)
 			}
 			states = append(states, state)
 		}
 		note(db.CreateTable(namedSchema("c")), "0:t 1:b 2:c")
-		if !dead() {
+		if !cut.dead() {
 			note(b.RenameTable("d"), "0:t 1:d 2:c")
 		}
-		if !dead() {
+		if !cut.dead() {
 			note(db.DropTable(), "1:d 2:c")
 		}
-		if !dead() {
+		if !cut.dead() {
 			w, err := db.NewTableWrite(namedSchema("e"), false)
 			if err == nil {
 				err = w.Put(testRow(3, 3))
@@ -273,7 +252,7 @@ func TestTablesInCrashes(t *testing.T) {
 			}
 			note(err, "0:e 1:d 2:c")
 		}
-		if !dead() {
+		if !cut.dead() {
 			w, err := db.NewTableWrite(namedSchema("f"), false)
 			if err == nil {
 				if err = w.Put(testRow(3, 3)); err == nil {
@@ -283,10 +262,10 @@ func TestTablesInCrashes(t *testing.T) {
 			}
 			note(err, "0:e 1:d 2:c 3:f")
 		}
-		if !dead() {
+		if !cut.dead() {
 			note(b.DropTable(), "0:e 2:c 3:f")
 		}
-		done := !dead()
+		done := !cut.dead()
 		fs.set(nil)
 		killed(db)
 		if done {
@@ -295,7 +274,7 @@ func TestTablesInCrashes(t *testing.T) {
 			}
 			return
 		}
-		again, err := Open("/db", Options{fs: left, GCGrace: -1})
+		again, err := Open("/db", Options{fs: cut.disk(), GCGrace: -1})
 		must(t, err)
 		got := tableNames(again)
 		n := len(states)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -95,7 +94,7 @@ func TestTogetherInCrashes(t *testing.T) {
 func crashTogether(t *testing.T, before int64) {
 	o := Options{MemtableBytes: minMemtableBytes, GCGrace: -1, NoAutoCompaction: true}
 	seen := map[int64]int{}
-	for step := 1; ; step++ {
+	for step := 1; ; step += unlessShort(1, 9) {
 		mem := vfs.NewMem()
 		fs := newFaultyFS(mem)
 		db := openMem(t, fs, o)
@@ -105,23 +104,12 @@ func crashTogether(t *testing.T, before int64) {
 			_, err := db.Put(testRow(3, before)) // something in the log
 			must(t, err)
 		}
-		dead := false
-		ops := 0
-		var left *vfs.MemFS
-		rng := rand.New(rand.NewPCG(uint64(step), 4))
-		fs.set(func(vfs.Op, string) error {
-			if ops++; ops == step {
-				left, dead = mem.CrashClone(rng), true
-			}
-			if dead {
-				return base.Errorf(base.CodeIO, "the power is gone")
-			}
-			return nil
-		})
+		cut := cutPower(fs, mem, step, rand.New(rand.NewPCG(uint64(step), 4)))
 		err := writeVersion(db, before+1)
 		fs.set(nil)
 		killed(db)
-		if !dead {
+		left := cut.disk()
+		if left == nil {
 			must(t, err)
 			if step < 60 || seen[before] == 0 || seen[before+1] == 0 {
 				t.Fatalf("%d steps, versions %v", step, seen)

@@ -207,7 +207,7 @@ func (h *txnHistory) autocommit(n int) {
 
 // TestTransactions runs random histories of many transactions at a time against a model.
 func TestTransactions(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(unlessShort(8, 2)) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			fs, o := vfs.FS(vfs.NewMem()), Options{MemtableBytes: minMemtableBytes}
 			if seed%2 == 0 {

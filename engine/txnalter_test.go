@@ -216,7 +216,7 @@ func TestTransactionAlterWrites(t *testing.T) {
 
 // TestTransactionAlterRandom does the same things to a table at once and to one through a transaction.
 func TestTransactionAlterRandom(t *testing.T) {
-	for seed := range uint64(15) {
+	for seed := range uint64(unlessShort(15, 3)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		fs := vfs.NewMem()
 		o := Options{NoAutoCompaction: true, MemtableBytes: minMemtableBytes}

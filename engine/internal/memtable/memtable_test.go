@@ -141,10 +141,18 @@ func randomVersions(r *rand.Rand, n int, makeKey func(r *rand.Rand) string) mode
 	return m
 }
 
+// unlessShort is how many random cases a test has.
+func unlessShort(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 func TestMemtableAgainstModel(t *testing.T) {
 	for name, makeKey := range keyMakers {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) {
+			for seed := range uint64(unlessShort(20, 5)) {
 				r := rand.New(rand.NewPCG(seed, 1))
 				checkAgainstModel(t, r, randomVersions(r, r.IntN(600), makeKey), makeKey)
 			}
@@ -224,7 +232,7 @@ func checkArrivals(t *testing.T, r *rand.Rand, m *Memtable, versions model) {
 func TestMergeIter(t *testing.T) {
 	for name, makeKey := range keyMakers {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) {
+			for seed := range uint64(unlessShort(20, 5)) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				versions := randomVersions(r, r.IntN(600), makeKey)
 				for i := range versions {

@@ -68,7 +68,7 @@ func checkBuffer(t *testing.T, b *RowBuffer, rows model) {
 func TestRowBuffer(t *testing.T) {
 	for name, makeKey := range keyMakers {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) {
+			for seed := range uint64(unlessShort(20, 5)) {
 				r := rand.New(rand.NewPCG(seed, 4))
 				b := newRowBuffer(t, 4<<20)
 				for range 4 {
@@ -141,7 +141,7 @@ func TestRowBufferLongKeys(t *testing.T) {
 func TestRowBufferAddAll(t *testing.T) {
 	for name, makeKey := range keyMakers {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(30) {
+			for seed := range uint64(unlessShort(30, 6)) {
 				r := rand.New(rand.NewPCG(seed, 6))
 				var rows model
 				whole, parts := newRowBuffer(t, 64<<20), newRowBuffer(t, 64<<20)

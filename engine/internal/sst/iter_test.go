@@ -90,7 +90,7 @@ func TestIterOptions(t *testing.T) {
 		r, _, _ := writeFile(t, small(s, level), rows, NewCache(int64(level)<<20))
 		all := scan(t, r, IterOptions{Hidden: true})
 		rng := rand.New(rand.NewSource(int64(level)))
-		for range 150 {
+		for range unlessShort(150, 50) {
 			o := IterOptions{
 				Reverse: rng.Intn(2) == 0, ReadAhead: rng.Intn(2) == 0, Hidden: rng.Intn(2) == 0,
 				LowerInclusive: rng.Intn(2) == 0, UpperInclusive: rng.Intn(2) == 0,

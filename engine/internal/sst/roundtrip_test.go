@@ -63,13 +63,21 @@ func checkGets(t *testing.T, r *Reader, s *base.Schema, rows []testRow, step int
 	}
 }
 
+// unlessShort is how many rows a test has.
+func unlessShort(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 // TestEveryType round-trips every type as a value, nullable and not, at every level's compression.
 func TestEveryType(t *testing.T) {
 	for _, nullable := range []bool{false, true} {
 		for level := 0; level < 2; level++ {
 			types := append([]base.Type{{Kind: base.KindBigInt}}, ssttest.AllTypes...)
 			s := ssttest.MakeSchema(types, nullable, 0)
-			rows := makeRows(t, s, 2500, int64(level), 5)
+			rows := makeRows(t, s, unlessShort(2500, 1000), int64(level), 5)
 			for _, cache := range []*Cache{nil, NewCache(1 << 20)} {
 				r, info, _ := writeFile(t, small(s, level), rows, cache)
 				if info.Rows != int64(len(rows)) || string(info.KeyMin) != string(rows[0].Key) || string(info.KeyMax) != string(rows[len(rows)-1].Key) {

@@ -172,7 +172,7 @@ func TestStatistics(t *testing.T) {
 	types := append([]base.Type{{Kind: base.KindBigInt}}, ssttest.AllTypes...)
 	for level := 0; level < 2; level++ {
 		s := ssttest.MakeSchema(types, true, 0)
-		rows := makeRows(t, s, 3500, int64(level), 0)
+		rows := makeRows(t, s, unlessShort(3500, 1200), int64(level), 0)
 		r, _, _ := writeFile(t, small(s, level), rows, nil)
 		checkStatistics(t, r, rows)
 	}

@@ -49,7 +49,7 @@ func TestWriterFromColumns(t *testing.T) {
 	for level := 0; level < 2; level++ {
 		for _, nullable := range []bool{false, true} {
 			s := ssttest.MakeSchema(types, nullable, 0)
-			r, info, fs := writeFile(t, small(s, level), makeRows(t, s, 3500, int64(level), 5), nil)
+			r, info, fs := writeFile(t, small(s, level), makeRows(t, s, unlessShort(3500, 1200), int64(level), 5), nil)
 			all := readRows(t, r)
 			rng := rand.New(rand.NewSource(7))
 			w, err := NewWriter(fs, "d/copy.parquet", small(s, level))
@@ -149,12 +149,16 @@ func TestEstimatedBytes(t *testing.T) {
 	wide := ssttest.MakeSchema([]base.Type{{Kind: base.KindVarchar}, {Kind: base.KindEnum, Labels: []string{"a", "b"}}, {Kind: base.KindHugeInt}}, true, 0)
 	rows := makeRows(t, wide, 60_000, 1, 10)
 	wr, _, _ := writeFile(t, WriterOptions{Schema: wide, Level: 1}, rows, nil)
+	targets := []int64{200 << 10, 1 << 20, 2 << 20, 6 << 20}
+	if testing.Short() {
+		targets = targets[:2]
+	}
 	for _, c := range []struct {
 		schema *base.Schema
 		cols   *row.Columns
 	}{{s, all}, {wide, readRows(t, wr)}} {
 		for level := 0; level < 2; level++ {
-			for _, target := range []int64{200 << 10, 1 << 20, 2 << 20, 6 << 20} {
+			for _, target := range targets {
 				for _, groupRows := range []int{10_000, 0} {
 					fs := vfs.NewMem()
 					w, err := NewWriter(fs, "f.parquet", WriterOptions{Schema: c.schema, Level: level, RowGroupRows: groupRows})

@@ -15,7 +15,7 @@ import (
 func TestCrash(t *testing.T) {
 	histories := 40
 	if testing.Short() {
-		histories = 8
+		histories = 4
 	}
 	torn := 0
 	for seed := range uint64(histories) {
