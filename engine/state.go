@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/merutable/merutable/engine/internal/keyenc"
 	"github.com/merutable/merutable/engine/internal/manifest"
 	"github.com/merutable/merutable/engine/internal/memtable"
+	"github.com/merutable/merutable/engine/internal/objfs"
 	"github.com/merutable/merutable/engine/internal/row"
 	"github.com/merutable/merutable/engine/internal/sst"
 	"github.com/merutable/merutable/engine/internal/vfs"
@@ -100,6 +102,9 @@ func (f *dataFile) openRaw() (vfs.File, error) {
 
 // missing makes the error about a file that is gone one that nobody takes for a key or a table that is not there.
 func missing(err error) error {
+	if gone := (*objfs.Gone)(nil); errors.As(err, &gone) {
+		return base.Wrapf(base.CodeIO, err, "a file of the table is gone")
+	}
 	if base.CodeOf(err) == base.CodeNotFound {
 		return base.Wrapf(base.CodeIO, err, "a file of the table is gone (a reader in another process is safe for gc_grace_secs after its last refresh)")
 	}

@@ -93,10 +93,19 @@ func (b *blocks) request(name string, from blockID, n int) (data []byte, err err
 	case err == nil:
 		return nil, base.Errorf(base.CodeObjectStore, "%s: %d of %d bytes came", name, got, want)
 	case base.CodeOf(err) == base.CodeNotFound:
-		return nil, base.Wrapf(base.CodeNotFound, err, "%s: %s", name, goneText)
+		return nil, base.Wrapf(base.CodeNotFound, &Gone{cause: err}, "%s", name)
 	}
 	return nil, named(err, name)
 }
+
+// Gone is in the chain of the error about a data file or deletion vector that is not there.
+type Gone struct{ cause error }
+
+// Error implements error.
+func (g *Gone) Error() string { return goneText + ": " + g.cause.Error() }
+
+// Unwrap returns what the store said.
+func (g *Gone) Unwrap() error { return g.cause }
 
 // goneText says why an object that a manifest names may be missing.
 const goneText = "the object is gone: it was superseded and reclaimed, once mirror_retain_secs (gc_grace_secs of a database that is " +

@@ -11,6 +11,7 @@ type stream struct {
 	last    int64 // the block read last
 	fetched int64 // the first block that was not asked for
 	window  int64 // how many blocks are read ahead next
+	steps   int   // how often it moved on: a point read touches two blocks that follow each other, too
 }
 
 type streams []stream // the one used last comes last
@@ -33,7 +34,8 @@ func (f *blockFile) follow(first, last, size int64) (ahead span) {
 		if last > s.last {
 			s.last = last
 			s.fetched = max(s.fetched, last+1)
-			if s.fetched-last <= (s.window+1)/2 {
+			s.steps++
+			if s.steps > 1 && s.fetched-last <= (s.window+1)/2 {
 				ahead = span{first: s.fetched, n: s.window}
 				s.fetched += s.window
 				s.window = min(s.window*2, maxRun)
