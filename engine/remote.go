@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -136,6 +138,39 @@ func (s *Snapshot) OpenFile(i int) (*File, error) {
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.file.ReadAt(p, off)
 	return n, missing(err)
+}
+
+// ReadAtUnless is ReadAt, which ends with CodeCancelled where interrupt, asked some times a second, is true: a store may not
+// answer for long.
+func (f *File) ReadAtUnless(p []byte, off int64, interrupt func() bool) (n int, err error) {
+	remote, ok := f.file.(interface {
+		ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
+	})
+	if !ok || interrupt == nil {
+		return f.ReadAt(p, off)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		n, err = remote.ReadAtContext(ctx, p, off)
+	}()
+	const every = 100 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return n, missing(err)
+		case <-tick.C:
+			if interrupt() {
+				cancel()
+				<-ended // at once
+				return n, missing(err)
+			}
+		}
+	}
 }
 
 // Size returns the length in bytes.

@@ -1,11 +1,13 @@
 package objfs
 
 import (
+	"context"
 	"io"
 	"sync"
 	"sync/atomic"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
 )
 
 // blockFile reads an object by its blocks. Its methods may be called from any goroutine.
@@ -54,6 +56,12 @@ func (f *blockFile) Write([]byte) (int, error) {
 
 // ReadAt implements io.ReaderAt.
 func (f *blockFile) ReadAt(p []byte, off int64) (n int, err error) {
+	return f.ReadAtContext(context.Background(), p, off)
+}
+
+// ReadAtContext is ReadAt, which ends with CodeCancelled or CodeTimeout when the context does. The requests that it has sent
+// go on, and what comes is kept.
+func (f *blockFile) ReadAtContext(ctx context.Context, p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, base.Errorf(base.CodeInvalidArgument, "read %s at offset %d", f.name, off)
 	}
@@ -72,7 +80,7 @@ func (f *blockFile) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		// A piece at a time, so that what is held in memory is bounded.
 		piece := p[n:min(len(p), n+maxRequests*maxRun*blockBytes/2)]
-		got, e := f.readPiece(piece, off+int64(n), size)
+		got, e := f.readPiece(ctx, piece, off+int64(n), size)
 		if n += got; e != nil {
 			return n, e
 		}
@@ -80,7 +88,7 @@ func (f *blockFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-func (f *blockFile) readPiece(p []byte, off, size int64) (int, error) {
+func (f *blockFile) readPiece(ctx context.Context, p []byte, off, size int64) (int, error) {
 	first, last := off/blockBytes, (off+int64(len(p))-1)/blockBytes
 	ahead := f.follow(first, last, size)
 	from := blockID{key: f.key, size: size, index: first}
@@ -91,7 +99,16 @@ func (f *blockFile) readPiece(p []byte, off, size int64) (int, error) {
 		n += int(skip)
 	}
 	c := f.fs.claimBlocks(from, n)
-	f.fs.fetch(f.name, from, c)
+	switch {
+	case len(c.mine) == 0:
+	case ctx.Done() == nil:
+		f.fs.fetch(f.name, from, c)
+	default:
+		// Who waits may leave; the request belongs to whoever else wants the blocks, too.
+		own := *c
+		own.data = make([][]byte, n)
+		go f.fs.fetch(f.name, from, &own)
+	}
 	f.readAhead(ahead, size)
 	got := 0
 	for i := range n {
@@ -101,7 +118,11 @@ func (f *blockFile) readPiece(p []byte, off, size int64) (int, error) {
 		}
 		data := c.data[i]
 		if data == nil {
-			<-c.flights[i].done
+			select {
+			case <-c.flights[i].done:
+			case <-ctx.Done():
+				return got, objstore.ContextError(ctx, f.fs.store, "read", f.key)
+			}
 			if err := c.flights[i].err; err != nil {
 				return got, err
 			}
