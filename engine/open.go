@@ -320,10 +320,10 @@ func (d *database) seal() error {
 	if err == nil {
 		d.finishMirror()
 	}
+	d.stopMirror()
 	if e := d.end(); err == nil {
 		err = e
 	}
-	d.stopMirror() // what it pins is garbage, or not, only then
 	d.stopWorkers()
 	for _, c := range d.allNow() {
 		c.finishGarbage()

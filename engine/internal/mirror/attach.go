@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -13,7 +14,21 @@ import (
 
 // catalogCopy is the store's catalog as it is known.
 type catalogCopy struct {
-	data []byte // nil: there is none
+	data  []byte    // nil: there is none
+	since time.Time // when it was put, by the store's clock; zero: long ago
+	// unsure says that one was put of which nobody knows whether it came to be.
+	unsure bool
+}
+
+// lists reports whether readers of the store find a table besides the root one.
+func (c *catalogCopy) lists(id uint32) bool {
+	dir := []byte(" " + strings.TrimSuffix(tablePrefix(id), "/"))
+	for line := range bytes.Lines(c.data) {
+		if bytes.HasPrefix(line, []byte("table ")) && bytes.HasSuffix(bytes.TrimSpace(line), dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // listing is what the store has of one table.
@@ -38,6 +53,9 @@ func (m *Mirror) attach(ctx context.Context, cut *Cut) error {
 		return err
 	}
 	m.remotes = map[uint32]*remote{}
+	if err := m.readCatalog(ctx, catalog); err != nil {
+		return err
+	}
 	tables := map[uint32]*Table{}
 	for _, t := range cut.Tables {
 		tables[t.ID] = t
@@ -54,8 +72,10 @@ func (m *Mirror) attach(ctx context.Context, cut *Cut) error {
 		}
 		m.remotes[id] = r
 	}
-	if err := m.attachCatalog(ctx, catalog, cut); err != nil {
-		return err
+	if catalog != nil {
+		if err := m.checkCatalog(m.catalog.data, cut.Catalog); err != nil {
+			return err
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,9 +165,7 @@ func (m *Mirror) attachTable(ctx context.Context, id uint32, l *listing, t *Tabl
 		return nil, m.notOurs(newest.info.Key, "(version %d) is there, and this database has no such table", newest.version)
 	}
 	if t == nil {
-		r.newest, r.dropped = newest.version, m.agoOf(newest.info.ModTime)
-		m.superseded(r, l)
-		return r, nil
+		return r, m.attachDropped(ctx, r, l)
 	}
 	if newest.version > t.Manifest.Version {
 		return nil, m.notOurs(newest.info.Key, "(version %d) is newer than version %d of this database", newest.version, t.Manifest.Version)
@@ -160,9 +178,29 @@ func (m *Mirror) attachTable(ctx context.Context, id uint32, l *listing, t *Tabl
 	if err != nil {
 		return nil, err
 	}
-	r.published(mf, time.Now())
+	r.publishedBefore(mf)
 	m.superseded(r, l)
 	return r, m.readOld(ctx, r, l)
+}
+
+// attachDropped is attachTable for a table that was dropped here. At the store it may still be listed.
+func (m *Mirror) attachDropped(ctx context.Context, r *remote, l *listing) error {
+	newest := l.manifests[len(l.manifests)-1]
+	m.superseded(r, l)
+	if !m.catalog.lists(r.id) {
+		r.newest, r.dropped = newest.version, m.agoOf(m.catalog.since)
+		return nil
+	}
+	data, err := m.read(ctx, newest.info.Key, newest.info.Size)
+	if err != nil {
+		return err
+	}
+	mf, err := manifest.Decode(m.store.String()+": "+newest.info.Key, data)
+	if err != nil {
+		return err
+	}
+	r.publishedBefore(mf)
+	return nil
 }
 
 // recognise returns the manifest in data, which the store has under a version, if this database put it.
@@ -221,8 +259,8 @@ func (m *Mirror) readOld(ctx context.Context, r *remote, l *listing) error {
 	return nil
 }
 
-// attachCatalog reads the store's catalog.
-func (m *Mirror) attachCatalog(ctx context.Context, info *objstore.Info, cut *Cut) error {
+// readCatalog reads the store's catalog.
+func (m *Mirror) readCatalog(ctx context.Context, info *objstore.Info) error {
 	m.catalog = catalogCopy{}
 	if info == nil {
 		return nil
@@ -231,10 +269,7 @@ func (m *Mirror) attachCatalog(ctx context.Context, info *objstore.Info, cut *Cu
 	if err != nil {
 		return err
 	}
-	if err := m.checkCatalog(data, cut.Catalog); err != nil {
-		return err
-	}
-	m.catalog.data = data
+	m.catalog = catalogCopy{data: data, since: info.ModTime}
 	return nil
 }
 

@@ -42,8 +42,10 @@ type result struct {
 	target  *target // of a publication
 	bytes   int64   // that were sent
 	began   int     // the number of failures before
-	next    time.Time
-	err     error
+	// answered: the store did something that it was asked for meanwhile.
+	answered bool
+	next     time.Time
+	err      error
 }
 
 func (m *Mirror) run(ctx context.Context) {
@@ -53,7 +55,7 @@ func (m *Mirror) run(ctx context.Context) {
 		if !l.stopped {
 			m.advance(ctx)
 		}
-		timer, stop := l.alarm()
+		timer, stop := m.alarm()
 		select {
 		case <-ctx.Done():
 		case <-m.wake:
@@ -92,13 +94,14 @@ func (l *loop) release() {
 }
 
 // alarm returns a channel for the next moment at which there is something to do without an event.
-func (l *loop) alarm() (<-chan time.Time, func()) {
+func (m *Mirror) alarm() (<-chan time.Time, func()) {
+	l := &m.loop
 	var at time.Time
 	switch {
 	case l.stopped:
 	case l.retry.waiting():
 		at = l.retry.until
-	case l.control == controlNone:
+	case l.attached && l.control == controlNone && m.mayStart(): // else an event comes first
 		at = l.retainAt
 	}
 	if at.IsZero() {
@@ -210,17 +213,17 @@ func (m *Mirror) pick() *object {
 func (m *Mirror) startUpload(ctx context.Context, o *object) {
 	l := &m.loop
 	l.inflight[o.key] = o
-	began := l.retry.failures
+	began, answers := l.retry.failures, m.answers.Load()
 	go func() {
 		n, err := m.upload(ctx, o)
-		l.results <- result{object: o, bytes: n, began: began, err: err}
+		l.results <- result{object: o, bytes: n, began: began, err: err, answered: m.answers.Load() != answers}
 	}()
 }
 
 func (m *Mirror) startControl(ctx context.Context, job controlJob, t *target) {
 	l := &m.loop
 	l.control = job
-	began := l.retry.failures
+	began, answers := l.retry.failures, m.answers.Load()
 	var pass *retention
 	if job == controlRetain {
 		pass = &retention{m: m, protected: l.protects(), there: m.thereNow()}
@@ -236,6 +239,7 @@ func (m *Mirror) startControl(ctx context.Context, job controlJob, t *target) {
 		case controlRetain:
 			r.next, r.err = m.retain(ctx, pass)
 		}
+		r.answered = m.answers.Load() != answers
 		l.results <- r
 	}()
 }
@@ -260,7 +264,9 @@ func (m *Mirror) jobEnded(r result) {
 		m.jobFailed(r)
 		return
 	}
-	l.retry.succeeded()
+	if r.answered {
+		l.retry.succeeded()
+	}
 	switch {
 	case r.object != nil:
 		m.uploaded(r.object, r.bytes)
@@ -280,7 +286,11 @@ func (m *Mirror) jobFailed(r result) {
 		l.retainBy(time.Now())
 	}
 	if r.object != nil {
+		m.mu.Lock()
+		m.suspect[r.object.key] = 0
+		m.mu.Unlock()
 		if !l.needs(r.object.key) && base.CodeOf(r.err) != base.CodeConflict {
+			l.retainBy(time.Now().Add(m.passEvery()))
 			return // its cut was given up, and the file may be gone
 		}
 		r.object.tries++
@@ -303,6 +313,9 @@ func (l *loop) retainBy(t time.Time) {
 
 func (m *Mirror) uploaded(o *object, bytes int64) {
 	l := &m.loop
+	if !l.needs(o.key) {
+		l.retainBy(time.Now().Add(m.passEvery())) // its cut was given up: it is garbage
+	}
 	for _, t := range []*target{l.cur, l.next} {
 		if t != nil {
 			delete(t.need, o.key)
@@ -310,6 +323,7 @@ func (m *Mirror) uploaded(o *object, bytes int64) {
 	}
 	m.update(func(s *Status) {
 		m.confirmed[o.key] = o.size
+		delete(m.suspect, o.key)
 		if bytes > 0 {
 			s.BytesUploaded += bytes
 			s.FilesUploaded++

@@ -118,9 +118,10 @@ type Status struct {
 
 // Mirror keeps a store up to date. Use [Start].
 type Mirror struct {
-	store objstore.Store
-	src   Source
-	opt   Options
+	store   objstore.Store
+	answers atomic.Int64 // of the store that were no failures
+	src     Source
+	opt     Options
 
 	wake   chan struct{}
 	dirty  atomic.Bool // there may be something newer than the newest cut
@@ -133,6 +134,8 @@ type Mirror struct {
 	changed   chan struct{} // closed and replaced when the status changes
 	confirmed map[string]int64
 	listed    map[string]int64 // as confirmed, not compared with ours yet
+	// suspect are objects that may be there: sending them failed.
+	suspect map[string]int64
 
 	loop loop // of run alone
 	// remotes is what is known of the store's tables, and catalog of its catalog. The control job alone, of which one runs
@@ -145,9 +148,10 @@ type Mirror struct {
 func Start(store objstore.Store, src Source, opt Options) *Mirror {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Mirror{
-		store: store, src: src, opt: opt, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{}),
-		changed: make(chan struct{}), confirmed: map[string]int64{}, listed: map[string]int64{}, remotes: map[uint32]*remote{},
+		src: src, opt: opt, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{}),
+		changed: make(chan struct{}), confirmed: map[string]int64{}, listed: map[string]int64{}, suspect: map[string]int64{}, remotes: map[uint32]*remote{},
 	}
+	m.store = &counted{Store: store, answers: &m.answers}
 	m.opt.Parallelism = max(opt.Parallelism, 1)
 	if m.opt.Now == nil {
 		m.opt.Now = time.Now

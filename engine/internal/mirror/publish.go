@@ -3,6 +3,7 @@ package mirror
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,10 +27,7 @@ func (m *Mirror) publish(ctx context.Context, cut *Cut) (time.Time, error) {
 			work = append(work, t)
 		}
 	}
-	if err := m.putManifests(ctx, work); err != nil {
-		return time.Time{}, err
-	}
-	if err := m.putCatalog(ctx, cut.Catalog); err != nil {
+	if err := m.putInOrder(ctx, cut, work); err != nil {
 		return time.Time{}, err
 	}
 	for id, r := range m.remotes {
@@ -38,6 +36,62 @@ func (m *Mirror) publish(ctx context.Context, cut *Cut) (time.Time, error) {
 		}
 	}
 	return m.nextRetention(), nil
+}
+
+// putInOrder puts manifests and the catalog so that readers never find two tables of one name: tables that the store's
+// catalog does not list yet come first, for nobody sees them; a table that takes another's name comes after that one has
+// given it up. Only where names go round in a circle, or a name changes hands from a dropped table while others come, a
+// reader may meet one twice for a moment.
+func (m *Mirror) putInOrder(ctx context.Context, cut *Cut, work []*Table) error {
+	if m.catalog.unsure {
+		if err := m.lookAtCatalog(ctx, cut.Catalog); err != nil {
+			return err
+		}
+	}
+	var unlisted, listed []*Table
+	for _, t := range work {
+		if t.ID == 0 || m.catalog.lists(t.ID) {
+			listed = append(listed, t)
+		} else {
+			unlisted = append(unlisted, t)
+		}
+	}
+	if err := m.putManifests(ctx, unlisted); err != nil {
+		return err
+	}
+	renamed := slices.ContainsFunc(listed, func(t *Table) bool { return m.remotes[t.ID].name != nameOf(t.Manifest) })
+	if !renamed {
+		if err := m.putManifests(ctx, listed); err != nil {
+			return err
+		}
+		return m.putCatalog(ctx, cut.Catalog)
+	}
+	for len(listed) > 0 {
+		i := slices.IndexFunc(listed, func(t *Table) bool { return m.holder(t) == nil })
+		if i < 0 {
+			// The holder is a table that was dropped, or they go round in a circle.
+			if err := m.putCatalog(ctx, cut.Catalog); err != nil {
+				return err
+			}
+			i = 0
+		}
+		if err := m.putManifests(ctx, listed[i:i+1]); err != nil {
+			return err
+		}
+		listed = slices.Delete(listed, i, i+1)
+	}
+	return m.putCatalog(ctx, cut.Catalog)
+}
+
+// holder returns the table at the store that has the name which a table is to get, nil where there is none.
+func (m *Mirror) holder(t *Table) *remote {
+	name := nameOf(t.Manifest)
+	for id, r := range m.remotes {
+		if id != t.ID && r.name == name && name != "" && (id == 0 || m.catalog.lists(id)) {
+			return r
+		}
+	}
+	return nil
 }
 
 // putManifests puts the manifests of different tables side by side.
@@ -85,6 +139,7 @@ func (m *Mirror) putManifest(ctx context.Context, r *remote, t *Table) error {
 		return err
 	}
 	key := r.manifestKey(v)
+	r.unsure = true
 	if err := m.putBytes(ctx, key, data); err != nil {
 		return err
 	}
@@ -149,7 +204,25 @@ func (m *Mirror) putCatalog(ctx context.Context, data []byte) error {
 	if data == nil || bytes.Equal(data, m.catalog.data) {
 		return nil
 	}
-	ctx, cancel := withPatience(ctx, int64(len(data)))
+	if err := m.lookAtCatalog(ctx, data); err != nil {
+		return err
+	}
+	if !bytes.Equal(m.catalog.data, data) {
+		ctx, cancel := withPatience(ctx, int64(len(data)))
+		defer cancel()
+		m.catalog.unsure = true
+		if _, err := m.store.Put(ctx, catalogKey, objstore.Bytes(data)); err != nil {
+			return err
+		}
+		m.catalog = catalogCopy{data: data}
+	}
+	return nil
+}
+
+// lookAtCatalog reads the store's catalog, which must be the one that is known or an older one than ours: that of an
+// answer that was lost.
+func (m *Mirror) lookAtCatalog(ctx context.Context, ours []byte) error {
+	ctx, cancel := withPatience(ctx, 0)
 	defer cancel()
 	theirs, err := objstore.ReadAll(ctx, m.store, catalogKey, base.MaxManifestBytes)
 	switch {
@@ -158,16 +231,11 @@ func (m *Mirror) putCatalog(ctx context.Context, data []byte) error {
 	case err != nil:
 		return err
 	}
-	if !bytes.Equal(theirs, m.catalog.data) && !bytes.Equal(theirs, data) {
-		if err := m.checkCatalog(theirs, data); err != nil {
+	if theirs != nil && !bytes.Equal(theirs, m.catalog.data) {
+		if err := m.checkCatalog(theirs, ours); err != nil {
 			return err
 		}
 	}
-	if !bytes.Equal(theirs, data) {
-		if _, err := m.store.Put(ctx, catalogKey, objstore.Bytes(data)); err != nil {
-			return err
-		}
-	}
-	m.catalog.data = data
+	m.catalog = catalogCopy{data: theirs}
 	return nil
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -13,7 +14,8 @@ import (
 type remote struct {
 	id     uint32
 	newest int64 // version, 0 where there is no manifest
-	name   string
+	// name is that of the newest manifest, as nameOf has it.
+	name string
 	// old are the superseded manifests that are still there, ascending.
 	old []oldManifest
 	// live are the files that the newest manifest names, dead those that only older ones do, by path in the table.
@@ -21,7 +23,9 @@ type remote struct {
 	// unnamed are files that no manifest names, and since when that is known.
 	unnamed map[string]time.Time
 	// dropped is when the table went; zero where it is there.
-	dropped  time.Time
+	dropped time.Time
+	// unsure says that a manifest was put of which nobody knows whether it came to be: nothing goes that it may name.
+	unsure   bool
 	lowWater int64
 
 	record       record
@@ -66,10 +70,18 @@ func (r *remote) published(mf *manifest.Manifest, now time.Time) {
 	if r.newest > 0 {
 		r.old = append(r.old, oldManifest{version: r.newest, superseded: now, read: true})
 	}
-	r.newest, r.name = v, ""
-	if mf.Schema != nil {
-		r.name = mf.Schema.TableName
+	r.newest, r.name, r.unsure = v, nameOf(mf), false
+}
+
+// publishedBefore takes note of the newest manifest that was found at the store.
+func (r *remote) publishedBefore(mf *manifest.Manifest) { r.published(mf, time.Time{}) }
+
+// nameOf returns the name of a table as it is compared, "" where there is none.
+func nameOf(mf *manifest.Manifest) string {
+	if mf.Schema == nil {
+		return ""
 	}
+	return strings.ToLower(mf.Schema.TableName)
 }
 
 // passed takes note of a manifest of ours between the newest and one that is to come.

@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxKept bounds the superseded manifests of a table, so that one listing has them all.
-	maxKept = 900
+	maxKept = 500
 	// shortestPass is the least time between passes, so that a fast writer pays for few.
 	shortestPass = time.Second
 	longestPass  = 30 * time.Second
@@ -42,7 +42,7 @@ func (m *Mirror) thereNow() map[uint32][]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	there := map[uint32][]string{}
-	for _, set := range []map[string]int64{m.confirmed, m.listed} {
+	for _, set := range []map[string]int64{m.confirmed, m.listed, m.suspect} {
 		for key := range set {
 			id, rel, _, _ := parseKey(key)
 			there[id] = append(there[id], rel)
@@ -54,6 +54,11 @@ func (m *Mirror) thereNow() map[uint32][]string {
 // retain removes what nobody needs, and returns when there will be more.
 func (m *Mirror) retain(ctx context.Context, p *retention) (next time.Time, err error) {
 	p.left = maxRemoved
+	for id := range p.there {
+		if m.remotes[id] == nil { // files of a table that has no manifest there
+			m.remotes[id] = newRemote(id)
+		}
+	}
 	for id, r := range m.remotes {
 		for _, rel := range p.there[id] {
 			_, live := r.live[rel]
@@ -75,8 +80,14 @@ func (m *Mirror) retain(ctx context.Context, p *retention) (next time.Time, err 
 
 func (p *retention) table(ctx context.Context, r *remote) error {
 	m := p.m
-	if !r.dropped.IsZero() && time.Since(r.dropped) >= m.opt.Retain {
-		return p.wholeTable(ctx, r)
+	if !r.dropped.IsZero() && !m.catalog.unsure {
+		if time.Since(r.dropped) >= m.opt.Retain && !m.catalog.lists(r.id) {
+			return p.wholeTable(ctx, r)
+		}
+		return nil
+	}
+	if r.unsure || m.catalog.unsure {
+		return nil
 	}
 	if err := p.manifests(ctx, r); err != nil {
 		return err
@@ -159,6 +170,7 @@ func (p *retention) wholeTable(ctx context.Context, r *remote) error {
 	}
 	files := p.there[r.id]
 	slices.Sort(files)
+	files = slices.Compact(files)
 	gone, err = p.remove(ctx, r, files)
 	if err == nil && len(gone) == len(files) {
 		delete(p.m.remotes, r.id)
@@ -204,6 +216,7 @@ func (p *retention) remove(ctx context.Context, r *remote, rels []string) (gone 
 			gone = append(gone, rel)
 			delete(m.confirmed, r.key(rel))
 			delete(m.listed, r.key(rel))
+			delete(m.suspect, r.key(rel))
 		} else if err == nil && errs[i] != context.Canceled { //nolint:errorlint // the mark of what was not tried
 			err = errs[i]
 		}
@@ -214,6 +227,7 @@ func (p *retention) remove(ctx context.Context, r *remote, rels []string) (gone 
 // nextRetention returns when there will be something to remove, zero where there is nothing.
 func (m *Mirror) nextRetention() time.Time {
 	var next time.Time
+	crowded := false
 	soonest := func(t time.Time) {
 		if t = t.Add(m.opt.Retain); next.IsZero() || t.Before(next) {
 			next = t
@@ -222,14 +236,12 @@ func (m *Mirror) nextRetention() time.Time {
 	for _, r := range m.remotes {
 		if len(r.old) > 0 {
 			soonest(r.old[0].superseded)
-			if len(r.old) > maxKept {
-				next = time.Now()
-			}
+			crowded = crowded || len(r.old) > maxKept
 		}
 		if !r.dropped.IsZero() {
 			soonest(r.dropped)
 		}
-		if !r.complete() {
+		if !r.complete() || r.unsure {
 			continue
 		}
 		for _, since := range r.unnamed {
@@ -238,6 +250,9 @@ func (m *Mirror) nextRetention() time.Time {
 		if len(r.dead) > 0 && len(r.old) == 0 {
 			soonest(time.Now().Add(-m.opt.Retain))
 		}
+	}
+	if crowded {
+		return time.Now().Add(shortestPass)
 	}
 	if earliest := time.Now().Add(m.passEvery()); !next.IsZero() && next.Before(earliest) {
 		next = earliest
