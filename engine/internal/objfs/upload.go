@@ -22,7 +22,7 @@ const (
 	// sendAttempts bounds how often an object is sent. The store has made attempts of its own by then, so one that took
 	// long to fail is not tried again.
 	sendAttempts = 4
-	sendPause    = 20 * time.Millisecond
+	sendPause    = 10 * time.Millisecond
 	sendPatience = 2 * time.Second
 )
 
