@@ -25,6 +25,10 @@ const (
 // SetPatience sets how long a commit tries to find out what became of it; the default is [DefaultPatience].
 func (s *ObjectStore) SetPatience(d time.Duration) { s.patience = d }
 
+// Forget makes the next commit look whether it follows the newest version, as one does that comes after a long time. It
+// must not run beside one.
+func (s *ObjectStore) Forget() { s.began = time.Time{} }
+
 // Commit implements [Store]: the object of the version is put if there is none. CodeConflict: another writer has committed
 // that version; nothing was written, and nothing that is built on the version before can be.
 func (s *ObjectStore) Commit(m *Manifest) error {
