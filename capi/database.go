@@ -110,13 +110,9 @@ func merugo_open_with(cpath *C.char, options C.uintptr_t, out, cerr *C.uintptr_t
 		if err != nil {
 			return err
 		}
-		var o engine.Options
-		if options != 0 {
-			given, err := lookup[openOptions](options, "options")
-			if err != nil {
-				return err
-			}
-			o = given.get()
+		o, err := givenOptions(options)
+		if err != nil {
+			return err
 		}
 		db, err := engine.Open(path, o)
 		if err != nil {

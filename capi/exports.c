@@ -142,7 +142,24 @@ int meru_compact_watched(MeruHandle *db, const MeruWatch *watch, char **err) {
 
 int meru_verify(const char *path, const MeruWatch *watch, struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
-	return merugo_verify((char *)path, (MeruWatch *)watch, out, OUT(err));
+	return merugo_verify((char *)path, 0, (MeruWatch *)watch, out, OUT(err));
+}
+
+int meru_verify_with(const char *path, const MeruOptions *options, const MeruWatch *watch, struct ArrowArrayStream *out,
+					 char **err) {
+	REFUSE_FORKED(err);
+	return merugo_verify((char *)path, HANDLE(options), (MeruWatch *)watch, out, OUT(err));
+}
+
+int meru_clone(const char *source, const char *dir, const MeruOptions *options, int64_t version, const MeruWatch *watch,
+			   MeruCloneReport *report, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_clone((char *)source, (char *)dir, HANDLE(options), version, (MeruWatch *)watch, report, OUT(err));
+}
+
+int meru_mirror_wait(const MeruHandle *db, uint64_t timeout_ms, const MeruWatch *watch, int *reached, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_mirror_wait(HANDLE(db), timeout_ms, (MeruWatch *)watch, reached, OUT(err));
 }
 
 int meru_log_subscribe(MeruLogFn fn, void *ctx, uint64_t *subscription, char **err) {

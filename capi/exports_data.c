@@ -202,6 +202,29 @@ int meru_snapshot_data_file(const MeruSnapshot *snapshot, uintptr_t index, MeruD
 	return merugo_snapshot_data_file(HANDLE(snapshot), index, file, OUT(err));
 }
 
+int meru_snapshot_file_open(const MeruSnapshot *snapshot, uintptr_t index, MeruFile **file, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_file_open(HANDLE(snapshot), index, OUT(file), OUT(err));
+}
+
+uint64_t meru_file_size(const MeruFile *file) {
+	if (!file || capi_forked) {
+		return 0;
+	}
+	return merugo_file_size(HANDLE(file));
+}
+
+int meru_file_read(const MeruFile *file, uint64_t offset, void *buffer, uintptr_t n, uintptr_t *got, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_file_read(HANDLE(file), offset, buffer, n, got, OUT(err));
+}
+
+void meru_file_free(MeruFile *file) {
+	if (file && !capi_forked) {
+		merugo_file_free(HANDLE(file));
+	}
+}
+
 int meru_snapshot_count(const MeruSnapshot *snapshot, uint64_t *rows, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_snapshot_count(HANDLE(snapshot), rows, OUT(err));

@@ -86,7 +86,7 @@ func lookupDB(h C.uintptr_t) (*engine.DB, error) {
 func (t *handleTable) count() map[string]int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	n := map[string]int{"database": 0, "openOptions": 0, "tableSchema": 0, "write": 0, "txn": 0, "block": 0, "snapshot": 0, "snapshotSet": 0, "stream": 0}
+	n := map[string]int{"database": 0, "openOptions": 0, "tableSchema": 0, "write": 0, "txn": 0, "block": 0, "snapshot": 0, "snapshotSet": 0, "file": 0, "stream": 0}
 	for _, o := range t.objects {
 		n[describe(o)]++
 	}

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 
@@ -39,8 +40,10 @@ func merugo_inspect(h C.uintptr_t, cwhat *C.char, out *C.struct_ArrowArrayStream
 			r, err = versionsReport(db)
 		case "options":
 			r = optionsReport(db)
+		case "mirror_status":
+			r = mirrorReport(db)
 		default:
-			return invalid("argument what is %q: stats, files, versions or options", what)
+			return invalid("argument what is %q: stats, files, versions, options or mirror_status", what)
 		}
 		if err != nil {
 			return err
@@ -131,13 +134,9 @@ func addNumbers(r *report, d *json.Decoder, path string) error {
 	}
 	switch t := token.(type) {
 	case json.Number:
-		value, err := t.Int64()
-		if err != nil { // a time in seconds
-			f, err := t.Float64()
-			if err != nil {
-				return invalid("the statistic %s is no number: %s", path, t)
-			}
-			value = int64(f)
+		value, err := wholeNumber(t)
+		if err != nil {
+			return invalid("the statistic %s is no number: %s", path, t)
 		}
 		r.add(path, value, unitOf(path))
 	case json.Delim:
@@ -164,11 +163,22 @@ func addNumbers(r *report, d *json.Decoder, path string) error {
 	return nil
 }
 
+// wholeNumber rounds up what is no integer, so that a little is not nothing.
+func wholeNumber(n json.Number) (int64, error) {
+	if v, err := n.Int64(); err == nil {
+		return v, nil
+	}
+	f, err := n.Float64()
+	return int64(math.Ceil(f)), err
+}
+
 // unitOf tells the unit from a statistic's name.
 func unitOf(name string) string {
 	switch {
 	case strings.Contains(name, "bytes"), strings.HasSuffix(name, "_capacity"):
 		return "bytes"
+	case strings.HasSuffix(name, "_secs"):
+		return "seconds"
 	case strings.HasSuffix(name, "_ms"):
 		return "milliseconds"
 	case strings.Contains(name, "nanos"):
@@ -193,6 +203,10 @@ func number(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}
 }
 
+func decimal(name string) arrow.Field {
+	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+}
+
 func flag(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.FixedWidthTypes.Boolean, Nullable: true}
 }
@@ -201,5 +215,5 @@ func instant(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: arrow.FixedWidthTypes.Timestamp_us, Nullable: true}
 }
 
-// add adds a row: string, int64, bool or time.Time as the fields are, nil for NULL.
+// add adds a row: string, int64, float64, bool or time.Time as the fields are, nil for NULL.
 func (r *report) add(values ...any) { r.rows = append(r.rows, values) }

@@ -17,6 +17,18 @@ type openOptions struct {
 	o  engine.Options
 }
 
+// givenOptions returns the options of a handle that may be NULL.
+func givenOptions(h C.uintptr_t) (o engine.Options, err error) {
+	if h == 0 {
+		return o, nil
+	}
+	given, err := lookup[openOptions](h, "options")
+	if err != nil {
+		return o, err
+	}
+	return given.get(), nil
+}
+
 func (o *openOptions) get() engine.Options {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -59,6 +59,8 @@ func appendAny(b array.Builder, v any) error {
 		b.(*array.StringBuilder).Append(v)
 	case int64:
 		b.(*array.Int64Builder).Append(v)
+	case float64:
+		b.(*array.Float64Builder).Append(v)
 	case bool:
 		b.(*array.BooleanBuilder).Append(v)
 	case time.Time:

@@ -8,7 +8,7 @@ import "C"
 import "github.com/merutable/merutable/engine"
 
 //export merugo_verify
-func merugo_verify(cpath *C.char, cwatch *C.MeruWatch, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
+func merugo_verify(cpath *C.char, options C.uintptr_t, cwatch *C.MeruWatch, out *C.struct_ArrowArrayStream, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
 		if err := need(out, "out"); err != nil {
 			return err
@@ -17,9 +17,13 @@ func merugo_verify(cpath *C.char, cwatch *C.MeruWatch, out *C.struct_ArrowArrayS
 		if err != nil {
 			return err
 		}
+		given, err := givenOptions(options)
+		if err != nil {
+			return err
+		}
 		w := readWatch(cwatch)
 		r := newReport(text("kind"), text("path"), text("what"), text("status"), text("detail"))
-		err = engine.Verify(path, engine.VerifyOptions{Interrupt: w.interrupt, Progress: w.progress, Found: func(i engine.VerifyItem) {
+		err = engine.Verify(path, engine.VerifyOptions{S3: given.S3, Interrupt: w.interrupt, Progress: w.progress, Found: func(i engine.VerifyItem) {
 			r.add(i.Kind, i.Path, i.What, i.Status, i.Detail)
 		}})
 		if err != nil {

@@ -37,7 +37,7 @@ extern "C" {
 /* The ABI of this header. meru_abi_version() returns the library's; the major number changes when a client must be
  * compiled anew. */
 #define MERU_ABI_MAJOR 1
-#define MERU_ABI_MINOR 3
+#define MERU_ABI_MINOR 4
 
 struct ArrowSchema;
 struct ArrowArray;
@@ -179,7 +179,7 @@ typedef struct MeruSchema {
 
 typedef struct MeruOpenOptions {
 	MeruSchema schema;
-	/* The database directory: a path, or a file:// URI. */
+	/* The database directory: a path, or a file:// URI; or s3://bucket/prefix. */
 	const char *catalog_uri;
 	/* NULL: <catalog>/wal. */
 	const char *wal_dir;
@@ -244,7 +244,9 @@ typedef struct MeruManifestInfo {
  * ErrLocked at once. *db is freed by meru_free() or meru_close_free(). */
 MERU_API int meru_open(const MeruOpenOptions *opts, MeruRuntime *runtime, MeruHandle **db, char **err);
 
-/* Opens an existing database with the schema that it holds. ErrNotFound where there is no table. */
+/* Opens an existing database with the schema that it holds. ErrNotFound where there is no table. Where path is a URL
+ * (s3://bucket/prefix) the credentials are those that the AWS tools would take: environment, shared files, the
+ * instance; meru_open_with() takes others. */
 MERU_API int meru_open_existing(const char *path, uint8_t read_only, MeruRuntime *runtime, MeruHandle **db, char **err);
 
 /* Flushes, makes durable and seals the handle: later writes through it give ErrClosed, reads still work. A second call
@@ -349,10 +351,30 @@ MERU_API void meru_options_free(MeruOptions *options);
  *   retain_versions *     0 to 1000000 (default 0): superseded manifests kept however old, with their files
  *   retain_secs *         0 to 100 years (default 0): how long superseded manifests are kept, with their files
  *   gc_grace_secs *       0 to 604800 (default 300): how long files that nobody references stay for other processes
- *   wal_dir               a path (default: where the log was last, at first <path>/wal) */
+ *   wal_dir               a path (default: where the log was last, at first <path>/wal)
+ *   mirror                s3://bucket/prefix or file:///directory (default: none), where the database is copied to in
+ *                         the background; docs/MIRROR.md
+ *   mirror_parallelism    1 to 64 (default 4): objects on their way to the mirror at a time
+ *   max_lag_alert_secs    from 0 (default 60; 0: never): how far the mirror may be behind before a warning
+ *   mirror_flush_secs     from 0 (default 10; 0: never): age at which rows in memory go to files for the mirror's sake
+ *   mirror_retain_secs    from 0 (default 300): how long the mirror keeps what was superseded, for its readers
+ *   commit_linger_ms      from 0 (default 0): how long a commit to an object store waits for others to go with it
+ *   object_cache_dir      a directory (default: none) for blocks that were read from an object store
+ *   object_cache_bytes    from 0 (default 1 GiB): bounds what is kept there
+ *   refresh_interval_ms   0 to 3600000 (default 1000): how old what a reader of an object store shows may be before
+ *                         meru_refresh() and opening look for newer
+ *   s3_endpoint           a host, host:port or URL (default: AWS)
+ *   s3_region             (default: as the AWS tools find it, else us-east-1)
+ *   s3_url_style          "path", "vhost" (default: path where there is an endpoint)
+ *   s3_use_ssl            "true", "false" (default: as the endpoint's URL says, else true)
+ *   s3_access_key_id, s3_secret_access_key, s3_session_token
+ *                         credentials (default: those that the AWS tools would take). They are not stored, and no
+ *                         function, message or event gives them back
+ * Those of s3_ are for the URL of the database and that of its mirror. */
 MERU_API int meru_options_set(MeruOptions *options, const char *key, const char *value, char **err);
 
-/* Opens a database directory, with or without a table in it. options may be NULL. A writing handle creates the
+/* Opens a database directory, or one in an object store (s3://bucket/prefix), with or without a table in it. options
+ * may be NULL. A writing handle creates the
  * directory; a read-only one fails with ErrNotFound where there is none. Handles of one process on one directory share
  * one engine: the options of the first one hold. */
 MERU_API int meru_open_with(const char *path, const MeruOptions *options, MeruHandle **db, char **err);
@@ -675,6 +697,19 @@ typedef struct MeruDataFile {
 	MeruBytesView key_min; /* the first key, encoded: keys compare as their bytes do. Belongs to the snapshot */
 } MeruDataFile;
 MERU_API int meru_snapshot_data_file(const MeruSnapshot *snapshot, uintptr_t index, MeruDataFile *file, char **err);
+/* A data file, open for reading, wherever it is: for hosts with a Parquet reader of their own. Its bytes never change.
+ * For any number of threads. */
+typedef struct MeruFile MeruFile;
+/* Opens data file index. The file may be read after the snapshot was released. *file is freed by meru_file_free(). */
+MERU_API int meru_snapshot_file_open(const MeruSnapshot *snapshot, uintptr_t index, MeruFile **file, char **err);
+/* In bytes; 0 for NULL. */
+MERU_API uint64_t meru_file_size(const MeruFile *file);
+/* Reads up to n bytes from offset on. *got is n unless the file ends before. Of an object store, blocks come from its
+ * cache where they are there. */
+MERU_API int meru_file_read(const MeruFile *file, uint64_t offset, void *buffer, uintptr_t n, uintptr_t *got,
+							char **err);
+/* After all reads have returned. */
+MERU_API void meru_file_free(MeruFile *file);
 /* The number of rows, exactly. With rows in memory, what came since the last count is looked up in the files, as a scan
  * would. Of a part: that of the whole snapshot. */
 MERU_API int meru_snapshot_count(const MeruSnapshot *snapshot, uint64_t *rows, char **err);
@@ -809,6 +844,33 @@ MERU_API int meru_compact_watched(MeruHandle *db, const MeruWatch *watch, char *
  * unfinished: the end of the newest log, being written or torn by a crash), detail. ErrNotFound where there is no
  * database. */
 MERU_API int meru_verify(const char *path, const MeruWatch *watch, struct ArrowArrayStream *out, char **err);
+/* The same with options, of which those of S3 count; options may be NULL. path may be s3://bucket/prefix. */
+MERU_API int meru_verify_with(const char *path, const MeruOptions *options, const MeruWatch *watch,
+							  struct ArrowArrayStream *out, char **err);
+
+/* What meru_clone() has made. */
+typedef struct MeruCloneReport {
+	int64_t version; /* of the table in the root, or of the only one */
+	uint64_t tables;
+	uint64_t files;            /* data files and those with deletion vectors that were copied */
+	uint64_t bytes;            /* of data files */
+	uint64_t rows;             /* live ones in those, of all tables */
+	uint64_t rows_from_memory; /* versions of rows that were only in the source's log: they are in the clone as well */
+} MeruCloneReport;
+/* Makes a writable copy of a database in the directory dir, which must not exist or be empty (ErrAlreadyExists). source
+ * is a mirror or another database in an object store (s3://bucket/prefix), or a directory, which others may be writing
+ * to: what is copied is one moment of it. version: as in meru_snapshot_at(), where there is one table only; 0: the
+ * newest. Of options (may be NULL) those of S3 count, and mirror_parallelism. What was copied is checked as
+ * meru_verify() does. dir is there whole when it returns, or, after an error or an interrupt, not at all. report may be
+ * NULL. */
+MERU_API int meru_clone(const char *source, const char *dir, const MeruOptions *options, int64_t version,
+						const MeruWatch *watch, MeruCloneReport *report, char **err);
+
+/* Waits until everything that is in files when it is called is at the mirror, for timeout_ms at most: then *reached is
+ * 1, else 0, also at once where there is no mirror or it has stopped. Rows in memory are not waited for: meru_flush()
+ * before it. meru_inspect() "mirror_status" tells more. watch may be NULL. */
+MERU_API int meru_mirror_wait(const MeruHandle *db, uint64_t timeout_ms, const MeruWatch *watch, int *reached,
+							  char **err);
 
 /* An event in the life of the process's databases, for people. Strings are valid during the call. */
 typedef struct MeruLogEvent {
@@ -847,7 +909,12 @@ MERU_API int meru_changes(const MeruHandle *db, uint64_t since, uint64_t until, 
  *               data files of the newest version
  *   "versions"  version, committed (timestamp, UTC), job, files, rows, bytes, seq: the manifests that are still kept,
  *               oldest first
- *   "options"   name, value (as meru_options_set() takes it), sticks (bool: stored beside the table once given) */
+ *   "options"   name, value (as meru_options_set() takes it; <hidden> for secrets), sticks (bool: stored beside the
+ *               table once given)
+ *   "mirror_status"  one row: destination, state (off, idle, uploading, retrying, stopped), mirror_seq, visible_seq,
+ *               mirror_lag_secs (float64), alert (bool), bytes_pending, files_pending, bytes_uploaded, files_uploaded,
+ *               manifests_uploaded, retries, last_error, last_error_at, last_success_at (timestamps, UTC): NULL where
+ *               there was none */
 MERU_API int meru_inspect(const MeruHandle *db, const char *what, struct ArrowArrayStream *out, char **err);
 
 #ifdef __cplusplus

@@ -159,6 +159,13 @@ int main(void) {
 	AT(MeruScanRange, upper_exclusive);
 	AT(MeruScanRange, reverse);
 	AT(MeruScanRange, limit);
+	SIZE(MeruCloneReport);
+	AT(MeruCloneReport, version);
+	AT(MeruCloneReport, tables);
+	AT(MeruCloneReport, files);
+	AT(MeruCloneReport, bytes);
+	AT(MeruCloneReport, rows);
+	AT(MeruCloneReport, rows_from_memory);
 	SIZE(MeruColumnType);
 	NUMBER(MeruColumnType_Boolean);
 	NUMBER(MeruColumnType_Int32);

@@ -182,9 +182,119 @@ void Mistakes() {
 	OK(meru_close_free(db, &err));
 }
 
+// The columns that a transaction, or everybody (txn NULL), sees.
+uintptr_t Columns(MeruHandle *db, MeruTxn *txn) {
+	MeruTableSchema *schema = nullptr;
+	if (txn) {
+		OK(meru_txn_schema(txn, nullptr, &schema, &err));
+	} else {
+		OK(meru_table_schema_get(db, &schema, &err));
+	}
+	auto n = meru_table_schema_column_count(schema);
+	meru_table_schema_free(schema);
+	return n;
+}
+
+MeruTxn *BeginWith(MeruHandle *db, const Change &change) {
+	MeruTxn *txn = nullptr;
+	OK(meru_txn_begin(db, &txn, &err));
+	OK(meru_txn_alter_table(txn, nullptr, change.alter, &err));
+	return txn;
+}
+
+// In the transaction at once, for everybody with the commit, and with its rows.
+void InTransaction() {
+	auto db = OpenSimple("alter-txn");
+	PutSimple(db, 1, "one", 1);
+	OK(meru_flush(db, &err));
+	PutSimple(db, 2, "two", 2);
+	MeruValue seven = I32(7);
+	MeruColumnDef def{"n", MeruColumnType_Int32, 0, 1, &seven, nullptr};
+	Change add;
+	OK(meru_alter_add_column(add.alter, &def, 0, &err));
+
+	// given up
+	auto txn = BeginWith(db, add);
+	CHECK(Columns(db, txn) == 4 && Columns(db, nullptr) == 3, "seen by others before the commit");
+	meru_txn_free(txn);
+	CHECK(Columns(db, nullptr) == 3 && RowText(db, 1) == "1,one,1", "%s", RowText(db, 1).c_str());
+
+	// with a row of the new shape
+	txn = BeginWith(db, add);
+	MeruTableSchema *own = nullptr;
+	OK(meru_txn_schema(txn, "simple", &own, &err));
+	ArrowSchema types{};
+	OK(meru_arrow_schema(own, &types, &err));
+	meru_table_schema_free(own);
+	MeruWrite *write = nullptr;
+	OK(meru_txn_write(txn, nullptr, &write, &err));
+	ArrowArray rows{};
+	Export(Struct({Fixed<int64_t>({3}), Strings<int32_t>({"three"}), Fixed<double>({3}), Fixed<int32_t>({33})}, 1),
+		   &rows);
+	OK(meru_write_put_arrow(write, &rows, &types, &err));
+	OK(meru_write_commit(write, nullptr, &err));
+	meru_write_free(write);
+	Release(types);
+	CHECK(Columns(db, nullptr) == 3 && CountRows(db) == 2, "before the commit");
+	OK(meru_txn_commit(txn, nullptr, &err));
+	meru_txn_free(txn);
+	CHECK(RowText(db, 1) == "1,one,1,7" && RowText(db, 2) == "2,two,2,7" && RowText(db, 3) == "3,three,3,33",
+		  "%s; %s; %s", RowText(db, 1).c_str(), RowText(db, 2).c_str(), RowText(db, 3).c_str());
+	OK(meru_close_free(db, &err));
+	db = Open(In("alter-txn"));
+	CHECK(RowText(db, 3) == "3,three,3,33", "after a reopen: %s", RowText(db, 3).c_str());
+	OK(meru_close_free(db, &err));
+}
+
+void InTransactionRefused() {
+	auto db = OpenSimple("alter-txn-refused");
+	auto schema = SchemaOf(db);
+	PutSimple(db, 1, "one", 1);
+	Change drop, other, rename, none;
+	OK(meru_alter_drop_column(drop.alter, "d", 0, &err));
+	OK(meru_alter_drop_column(other.alter, "s", 0, &err));
+	OK(meru_alter_rename_table(rename.alter, "renamed", &err));
+	OK(meru_alter_drop_column(none.alter, "nothing", 0, &err));
+
+	// of two that alter the table, the later one fails
+	auto first = BeginWith(db, drop), second = BeginWith(db, other);
+	OK(meru_txn_commit(first, nullptr, &err));
+	EXPECT_ABOUT(MeruStatus_ErrConflict, "simple", meru_txn_commit(second, nullptr, &err));
+	CHECK(RowText(db, 1) == "1,one", "%s", RowText(db, 1).c_str());
+	meru_txn_free(first);
+	meru_txn_free(second);
+	Release(schema);
+
+	// a statement that was begun with the old columns
+	schema = SchemaOf(db);
+	MeruTxn *txn = nullptr;
+	OK(meru_txn_begin(db, &txn, &err));
+	MeruWrite *write = nullptr;
+	OK(meru_txn_write(txn, nullptr, &write, &err));
+	OK(meru_txn_alter_table(txn, "SIMPLE", other.alter, &err));
+	EXPECT(MeruStatus_ErrConflict, meru_write_commit(write, nullptr, &err));
+	meru_write_free(write);
+	CHECK(Columns(db, txn) == 1, "the transaction goes on");
+
+	auto arg = MeruStatus_ErrInvalidArg;
+	EXPECT_ABOUT(MeruStatus_ErrUnsupported, "simple", meru_txn_alter_table(txn, nullptr, rename.alter, &err));
+	EXPECT_ABOUT(MeruStatus_ErrNotFound, "nothing", meru_txn_alter_table(txn, nullptr, none.alter, &err));
+	EXPECT_ABOUT(MeruStatus_ErrNotFound, "\"gone\"", meru_txn_alter_table(txn, "gone", drop.alter, &err));
+	EXPECT_ABOUT(arg, "alter", meru_txn_alter_table(txn, nullptr, nullptr, &err));
+	EXPECT_ABOUT(arg, "txn", meru_txn_alter_table(nullptr, nullptr, drop.alter, &err));
+	meru_txn_rollback(txn);
+	EXPECT(MeruStatus_ErrClosed, meru_txn_alter_table(txn, nullptr, other.alter, &err));
+	meru_txn_free(txn);
+	CHECK(RowText(db, 1) == "1,one", "%s", RowText(db, 1).c_str());
+	Release(schema);
+	OK(meru_close_free(db, &err));
+}
+
 } // namespace
 
 void AlterCases() {
 	check_run("alter", Changes);
 	check_run("alter mistakes", Mistakes);
+	check_run("alter in a transaction", InTransaction);
+	check_run("alter in a transaction, refused", InTransactionRefused);
 }

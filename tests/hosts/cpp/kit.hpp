@@ -128,6 +128,7 @@ void AlterCases();
 void TableCases();
 void NestedCases();
 void MaintenanceCases();
+void MirrorCases();
 void WriteCases();
 void TxnCases();
 void SnapshotCases();

@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
 	SnapshotCases();
 	ScanCases();
 	MaintenanceCases();
+	MirrorCases();
 	ThreadCases();
 	ProcessCases();
 	return check_failed_cases ? 1 : 0;
