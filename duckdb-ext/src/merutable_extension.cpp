@@ -1,4 +1,6 @@
 #include "catalog/merutable_storage.hpp"
+#include "common/remote_files.hpp"
+#include "common/s3_secrets.hpp"
 #include "copy/merutable_copy.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "functions/merutable_functions.hpp"
@@ -15,10 +17,13 @@ static void LoadInternal(ExtensionLoader &loader) {
 	MerutableGet::Register(loader);
 	MerutableFlush::Register(loader);
 	MerutableChanges::Register(loader);
+	MerutableClone::Register(loader);
 	MerutableCompact::Register(loader);
 	MerutableReports::Register(loader);
 	MerutableVerify::Register(loader);
 	MerutableSettings::Register(loader);
+	RemoteFileSystem::Register(loader.GetDatabaseInstance());
+	S3Secrets::Register(loader);
 	MerutableLogging::Register(loader);
 	MerutableCopy::Register(loader);
 	MerutableStorage::Register(loader);

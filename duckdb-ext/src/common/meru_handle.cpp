@@ -1,29 +1,14 @@
 #include "common/meru_handle.hpp"
 
 #include "duckdb/common/exception.hpp"
-#include "duckdb/common/file_system.hpp"
+#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/main/client_context.hpp"
-#include "duckdb/main/config.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
 #include "functions/merutable_functions.hpp"
+#include "common/s3_secrets.hpp"
 
 namespace duckdb {
-
-string ResolveMerutablePath(ClientContext &context, const string &path) {
-	if (path.empty()) {
-		throw InvalidInputException("The path of a merutable database is empty");
-	}
-	if (path.find('\0') != string::npos) {
-		throw InvalidInputException("The path of a merutable database holds a zero byte");
-	}
-	auto result = FileSystem::GetFileSystem(context).ExpandPath(path);
-	if (!DBConfig::GetConfig(context).CanAccessFile(result, FileType::FILE_TYPE_DIR)) {
-		throw PermissionException(
-			"Cannot access directory \"%s\" - file system operations are disabled by configuration", result);
-	}
-	return result;
-}
 
 MeruDatabase::MeruDatabase(MeruHandle *handle) : handle(handle) {
 }
@@ -49,6 +34,7 @@ shared_ptr<MeruDatabase> MeruDatabase::Open(const string &path, const MeruOption
 shared_ptr<MeruDatabase> MeruDatabase::OpenReader(ClientContext &context, const string &path) {
 	MeruOpenSettings settings(context);
 	settings.Set("read_only", "true");
+	settings.AddSecrets(context, path);
 	MeruHandle *handle = nullptr;
 	if (!MeruCallIfFound([&](char **err) { return meru_open_with(path.c_str(), settings.Get(), &handle, err); })) {
 		return nullptr;
@@ -119,6 +105,35 @@ MeruOpenSettings::~MeruOpenSettings() {
 
 void MeruOpenSettings::Set(const string &key, const string &value) {
 	MeruCall([&](char **err) { return meru_options_set(options, key.c_str(), value.c_str(), err); });
+	given.insert(key);
+}
+
+void MeruOpenSettings::AddSecrets(ClientContext &context, const string &url) {
+	if (!IsObjectStoreUrl(url)) {
+		return;
+	}
+	auto found = S3Secrets::OptionsFor(context, url);
+	if (!secret_url.empty()) {
+		if (found != S3Secrets::OptionsFor(context, secret_url)) {
+			throw BinderException("The secrets for \"%s\" and \"%s\" are not the same: a database and its mirror have "
+								  "one way to reach their object stores",
+								  secret_url, url);
+		}
+		return;
+	}
+	secret_url = url;
+	bool own_credentials = false;
+	for (auto &option : given) {
+		own_credentials = own_credentials || S3Secrets::IsCredential(option);
+	}
+	for (auto &option : found) {
+		// Half of one identity and half of another are none.
+		if (given.count(option.first) == 0 && !(own_credentials && S3Secrets::IsCredential(option.first))) {
+			MeruCall([&](char **err) {
+				return meru_options_set(options, option.first.c_str(), option.second.c_str(), err);
+			});
+		}
+	}
 }
 
 MeruTxnRef::MeruTxnRef(shared_ptr<MeruDatabase> database_p) : database(std::move(database_p)) {

@@ -86,7 +86,9 @@ InsertionOrderPreservingMap<string> MerutablePhysicalCopy::ParamsToString() cons
 }
 
 unique_ptr<MeruWriteGlobalState> MerutablePhysicalCopy::Begin(ClientContext &context) const {
-	auto database = MeruDatabase::Open(target.path, MeruOpenSettings(context).Get());
+	MeruOpenSettings settings(context);
+	settings.AddSecrets(context, target.path);
+	auto database = MeruDatabase::Open(target.path, settings.Get());
 	auto existing = database->OpenTable(table.name);
 	if (!existing) {
 		auto schema = table.ToEngine();

@@ -1,7 +1,6 @@
 #include "functions/database_target.hpp"
 
-#include "common/snapshot.hpp"
-#include "duckdb/catalog/catalog.hpp"
+#include "catalog/merutable_catalog.hpp"
 #include "duckdb/common/exception/catalog_exception.hpp"
 #include "duckdb/main/attached_database.hpp"
 #include "duckdb/main/database_manager.hpp"
@@ -25,42 +24,55 @@ optional_ptr<AttachedDatabase> FindAttached(ClientContext &context, const string
 
 } // namespace
 
-DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &name_or_path) {
-	DatabaseTarget result;
-	result.name = name_or_path;
-	MeruOpenSettings settings(context);
-	settings.Set("create_if_missing", "false");
-	auto path = name_or_path;
+DatabaseLocation DatabaseLocation::Resolve(ClientContext &context, const string &name_or_path) {
+	DatabaseLocation result;
 	auto attached = FindAttached(context, name_or_path);
 	if (attached) {
-		path = attached->GetCatalog().GetDBPath();
-		if (attached->IsReadOnly()) {
-			throw InvalidInputException("Database \"%s\" is attached in read-only mode", name_or_path);
-		}
-	} else {
-		path = ResolveMerutablePath(context, name_or_path);
-		// Without this, opening would say the same of a directory with something else in it as of none.
-		auto reader = MeruDatabase::OpenReader(context, path);
-		if (!reader || MeruTableListRef(*reader).Count() == 0) {
-			ThrowNothingThere(name_or_path);
-		}
+		auto &catalog = attached->GetCatalog().Cast<MerutableCatalog>();
+		result.path = catalog.GetDBPath();
+		result.settings = catalog.settings;
+		result.attached = catalog.SharedDatabase();
+		result.read_only = attached->IsReadOnly();
+		return result;
 	}
-	// One directory is one engine in a process, so this is the attached one.
-	result.database = MeruDatabase::Open(path, settings.Get());
+	result.path = ResolveMerutablePath(context, name_or_path);
+	result.settings = make_shared_ptr<MeruOpenSettings>(context);
+	result.settings->AddSecrets(context, result.path);
 	return result;
 }
 
-string DatabaseTarget::ResolvePath(ClientContext &context, const string &name_or_path) {
-	auto attached = FindAttached(context, name_or_path);
-	return attached ? attached->GetCatalog().GetDBPath() : ResolveMerutablePath(context, name_or_path);
+DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &name_or_path) {
+	DatabaseTarget result;
+	result.name = name_or_path;
+	auto location = DatabaseLocation::Resolve(context, name_or_path);
+	if (location.attached) {
+		if (location.read_only) {
+			throw InvalidInputException("Database \"%s\" is attached in read-only mode", name_or_path);
+		}
+		result.database = std::move(location.attached);
+		return result;
+	}
+	// Without this, opening would say the same of a directory with something else in it as of none.
+	auto reader = MeruDatabase::OpenReader(context, location.path);
+	if (!reader || MeruTableListRef(*reader).Count() == 0) {
+		ThrowNothingThere(name_or_path);
+	}
+	location.settings->Set("create_if_missing", "false");
+	result.database = MeruDatabase::Open(location.path, location.settings->Get());
+	return result;
 }
 
 DatabaseTarget DatabaseTarget::ResolveReader(ClientContext &context, const string &name_or_path) {
 	DatabaseTarget result;
 	result.name = name_or_path;
-	result.database = MeruDatabase::OpenReader(context, ResolvePath(context, name_or_path));
+	auto location = DatabaseLocation::Resolve(context, name_or_path);
+	result.database =
+		location.attached ? std::move(location.attached) : MeruDatabase::OpenReader(context, location.path);
 	if (!result.database) {
 		ThrowNothingThere(name_or_path);
+	}
+	if (location.read_only) {
+		MeruCall([&](char **err) { return meru_refresh(result.database->Get(), err); });
 	}
 	return result;
 }

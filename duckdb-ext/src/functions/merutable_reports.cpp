@@ -12,6 +12,9 @@ namespace duckdb {
 namespace {
 
 constexpr const char *DRY_RUN = "dry_run";
+constexpr const char *WAIT_SECS = "wait_secs";
+constexpr const char *MIRROR_STATUS = "mirror_status";
+constexpr double MAX_WAIT_SECS = 7 * 86400;
 
 //! What a report is about, and the columns that its stream has.
 struct ReportInfo : public TableFunctionInfo {
@@ -32,6 +35,8 @@ struct ReportBindData : public TableFunctionData {
 	string name_or_path;
 	string what;
 	bool dry_run = false;
+	//! For the mirror: how long until everything is there.
+	double wait_secs = 0;
 };
 
 struct ReportState : public GlobalTableFunctionState {
@@ -40,6 +45,7 @@ struct ReportState : public GlobalTableFunctionState {
 	ArrowBatchStream stream;
 	unique_ptr<ArrowColumns> columns;
 	unique_ptr<ArrowBatch> batch;
+	MeruProgress progress;
 };
 
 unique_ptr<FunctionData> ReportBind(ClientContext &, TableFunctionBindInput &input, vector<LogicalType> &return_types,
@@ -57,11 +63,29 @@ unique_ptr<FunctionData> ReportBind(ClientContext &, TableFunctionBindInput &inp
 		}
 		result->dry_run = BooleanValue::Get(dry_run->second);
 	}
+	auto wait_secs = input.named_parameters.find(WAIT_SECS);
+	if (wait_secs != input.named_parameters.end()) {
+		result->wait_secs = wait_secs->second.IsNull() ? -1 : DoubleValue::Get(wait_secs->second);
+		if (!(result->wait_secs >= 0 && result->wait_secs <= MAX_WAIT_SECS)) {
+			throw BinderException("%s: %s is a number of seconds from 0 to %d", info.function, WAIT_SECS,
+								  static_cast<int32_t>(MAX_WAIT_SECS));
+		}
+	}
 	return std::move(result);
 }
 
 unique_ptr<GlobalTableFunctionState> ReportInit(ClientContext &, TableFunctionInitInput &) {
 	return make_uniq<ReportState>();
+}
+
+//! That it took too long, the report tells.
+void WaitForMirror(ClientContext &context, const ReportBindData &bind_data, ReportState &state) {
+	MeruWatcher watcher(context, state.progress);
+	int reached = 0;
+	auto milliseconds = static_cast<uint64_t>(bind_data.wait_secs * 1000);
+	MeruCall([&](char **err) {
+		return meru_mirror_wait(state.database->Get(), milliseconds, watcher.Get(), &reached, err);
+	});
 }
 
 void Open(ClientContext &context, const ReportBindData &bind_data, ReportState &state) {
@@ -72,6 +96,9 @@ void Open(ClientContext &context, const ReportBindData &bind_data, ReportState &
 		});
 	} else {
 		state.database = DatabaseTarget::ResolveReader(context, bind_data.name_or_path).database;
+		if (bind_data.wait_secs > 0) {
+			WaitForMirror(context, bind_data, state);
+		}
 		MeruCall([&](char **err) {
 			return meru_inspect(state.database->Get(), bind_data.what.c_str(), &state.stream.Out(), err);
 		});
@@ -97,6 +124,9 @@ void RegisterReport(ExtensionLoader &loader, shared_ptr<ReportInfo> info) {
 	TableFunction function(info->function, {LogicalType::VARCHAR}, Report, ReportBind, ReportInit);
 	if (info->what.empty()) {
 		function.named_parameters[DRY_RUN] = LogicalType::BOOLEAN;
+	}
+	if (info->what == MIRROR_STATUS) {
+		function.named_parameters[WAIT_SECS] = LogicalType::DOUBLE;
 	}
 	FunctionText text{{"name_or_path"}, info->description, {"FROM " + info->function + "('m')"}};
 	function.function_info = std::move(info);
@@ -132,6 +162,16 @@ void MerutableReports::Register(ExtensionLoader &loader) {
 													   vector<string>{"name", "value", "sticks"},
 													   vector<LogicalType>{text, text, LogicalType::BOOLEAN},
 													   "The options that a merutable database works with"));
+	auto instant = LogicalType::TIMESTAMP_TZ;
+	RegisterReport(
+		loader, make_shared_ptr<ReportInfo>(
+					"merutable_mirror_status", MIRROR_STATUS,
+					vector<string>{"destination", "state", "mirror_seq", "visible_seq", "mirror_lag_secs", "alert",
+								   "bytes_pending", "files_pending", "bytes_uploaded", "files_uploaded",
+								   "manifests_uploaded", "retries", "last_error", "last_error_at", "last_success_at"},
+					vector<LogicalType>{text, text, number, number, LogicalType::DOUBLE, LogicalType::BOOLEAN, number,
+										number, number, number, number, number, text, instant, instant},
+					"How far the mirror of a merutable database is; wait_secs: waits until what is in files is there"));
 }
 
 } // namespace duckdb

@@ -42,9 +42,12 @@ void Verify(ClientContext &context, TableFunctionInput &data, DataChunk &output)
 	auto &state = data.global_state->Cast<VerifyState>();
 	if (!state.begun) {
 		state.begun = true;
-		auto path = DatabaseTarget::ResolvePath(context, data.bind_data->Cast<VerifyBindData>().name_or_path);
+		auto location = DatabaseLocation::Resolve(context, data.bind_data->Cast<VerifyBindData>().name_or_path);
 		MeruWatcher watcher(context, state.progress);
-		MeruCall([&](char **err) { return meru_verify(path.c_str(), watcher.Get(), &state.stream.Out(), err); });
+		MeruCall([&](char **err) {
+			return meru_verify_with(location.path.c_str(), location.settings->Get(), watcher.Get(), &state.stream.Out(),
+									err);
+		});
 		state.columns = state.stream.Columns(context);
 	}
 	while (!state.batch || !state.batch->Next(output)) {

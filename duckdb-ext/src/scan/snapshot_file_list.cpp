@@ -5,6 +5,7 @@
 #include "duckdb/optimizer/filter_combiner.hpp"
 #include "duckdb/common/types/value.hpp"
 #include "duckdb/storage/statistics/node_statistics.hpp"
+#include "common/remote_files.hpp"
 #include "scan/key_columns.hpp"
 #include "scan/row_columns.hpp"
 #include "scan/snapshot_part.hpp"
@@ -102,7 +103,11 @@ void SnapshotFileList::ListCandidates() const {
 			continue;
 		}
 		OpenFileInfo entry(file.path);
-		entry.extended_info = make_shared_ptr<ExtendedOpenFileInfo>();
+		if (RemoteFile::IsRemote(entry.path)) {
+			entry = RemoteFile::Make(entry.path, lease, i);
+		} else {
+			entry.extended_info = make_shared_ptr<ExtendedOpenFileInfo>();
+		}
 		auto &options = entry.extended_info->options;
 		options[OPTION_SIZE] = Value::UBIGINT(file.size);
 		options[OPTION_ROWS] = Value::UBIGINT(file.rows);
@@ -189,6 +194,9 @@ vector<OpenFileInfo> SnapshotFileList::GetDisplayFileList(optional_idx max_files
 	auto result = files;
 	if (max_files.IsValid() && result.size() > max_files.GetIndex()) {
 		result.resize(max_files.GetIndex());
+	}
+	for (auto &file : result) {
+		file.path = RemoteFile::DisplayPath(file.path);
 	}
 	return result;
 }

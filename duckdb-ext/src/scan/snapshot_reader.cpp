@@ -1,6 +1,7 @@
 #include "scan/snapshot_reader.hpp"
 
 #include "common/key_arrow.hpp"
+#include "common/remote_files.hpp"
 #include "common/statement_snapshots.hpp"
 #include "duckdb/common/multi_file/multi_file_function.hpp"
 #include "duckdb/parser/expression/constant_expression.hpp"
@@ -14,6 +15,19 @@
 #include "scan/row_columns.hpp"
 
 namespace duckdb {
+
+namespace {
+
+//! In the column filename, a file in an object store has the name that the store gives it.
+void ShowRemoteNames(MultiFileReaderData &reader_data, const vector<ColumnIndex> &columns) {
+	for (auto &constant : reader_data.constant_map) {
+		if (columns[constant.column_idx].GetPrimaryIndex() == MultiFileReader::COLUMN_IDENTIFIER_FILENAME) {
+			constant.value = Value(RemoteFile::DisplayPath(reader_data.reader->GetFileName()));
+		}
+	}
+}
+
+} // namespace
 
 SnapshotMultiFileReader::SnapshotMultiFileReader(shared_ptr<ScanFunctionInfo> info_p) : info(std::move(info_p)) {
 	seq_column = make_uniq<MultiFileColumnDefinition>(RowColumns::SEQ_NAME, LogicalType::BIGINT);
@@ -91,6 +105,7 @@ ReaderInitializeType SnapshotMultiFileReader::InitializeReader(MultiFileReaderDa
 	ColumnConversion conversion(reader, global_columns, distinct.columns, table_filters, distinct.place);
 	FinalizeBind(reader_data, bind_data.file_options, bind_data.reader_bind, global_columns, distinct.columns, context,
 				 gstate.multi_file_reader_state.get());
+	ShowRemoteNames(reader_data, distinct.columns);
 	auto result = CreateMapping(context, reader_data, global_columns, distinct.columns, conversion.DirectFilters(),
 								gstate.file_list, bind_data.reader_bind, bind_data.virtual_columns);
 	if (result == ReaderInitializeType::SKIP_READING_FILE) {

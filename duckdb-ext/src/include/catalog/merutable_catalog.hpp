@@ -56,6 +56,8 @@ class MerutableCatalog : public Catalog {
 
 	//! Option ON_DUPLICATE of ATTACH.
 	OnDuplicate on_duplicate = OnDuplicate::REPLACE;
+	//! What it was opened with.
+	shared_ptr<MeruOpenSettings> settings;
 
 	void Initialize(bool load_builtin) override;
 	string GetCatalogType() override;

@@ -6,15 +6,14 @@
 #include "duckdb/common/shared_ptr.hpp"
 #include "duckdb/common/atomic.hpp"
 #include "duckdb/common/mutex.hpp"
+#include "duckdb/common/unordered_set.hpp"
+#include "common/location.hpp"
 #include "common/meru_status.hpp"
 
 namespace duckdb {
 class ClientContext;
 
-//! The absolute form of a path that a user gave: ~ expanded, and refused where the instance must not touch files.
-string ResolveMerutablePath(ClientContext &context, const string &path);
-
-//! An open database directory. Used by any number of threads.
+//! An open database, in a directory or an object store. Used by any number of threads.
 class MeruDatabase {
   public:
 	//! Takes the handle.
@@ -76,12 +75,18 @@ class MeruOpenSettings {
 	MeruOpenSettings &operator=(const MeruOpenSettings &) = delete;
 
 	void Set(const string &key, const string &value);
+	//! What DuckDB's secrets say of a URL, but for what was set; nothing for a path. Of two URLs they must say the
+	//! same.
+	void AddSecrets(ClientContext &context, const string &url);
 	const MeruOptions *Get() const {
 		return options;
 	}
 
   private:
 	MeruOptions *options;
+	unordered_set<string> given;
+	//! The one that AddSecrets() was called with.
+	string secret_url;
 };
 
 //! Rows made ready for a change, see MeruBlock.

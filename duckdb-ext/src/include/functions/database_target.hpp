@@ -15,10 +15,20 @@ struct DatabaseTarget {
 	//! An attached merutable database of that name, else the database at that path, opened for writing. Throws where
 	//! there is neither.
 	static DatabaseTarget Resolve(ClientContext &context, const string &name_or_path);
-	//! The path of an attached merutable database of that name, else the path that it is.
-	static string ResolvePath(ClientContext &context, const string &name_or_path);
 	//! The same for reading only: also one that is attached READ_ONLY, or has no table yet.
 	static DatabaseTarget ResolveReader(ClientContext &context, const string &name_or_path);
+};
+
+//! Where that is, for what opens no database.
+struct DatabaseLocation {
+	string path;
+	//! What it was attached with, or would be opened with.
+	shared_ptr<MeruOpenSettings> settings;
+	//! The database where it is attached, else NULL.
+	shared_ptr<MeruDatabase> attached;
+	bool read_only = false;
+
+	static DatabaseLocation Resolve(ClientContext &context, const string &name_or_path);
 };
 
 //! Compacts all tables of a database, one after the other.

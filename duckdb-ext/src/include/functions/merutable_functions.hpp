@@ -18,13 +18,18 @@ struct MerutableChanges {
 	static void Register(ExtensionLoader &loader);
 };
 
+//! merutable_clone(name_or_path, path [, version := …]): a local copy.
+struct MerutableClone {
+	static void Register(ExtensionLoader &loader);
+};
+
 //! merutable_compact(name_or_path): one sorted run of all rows.
 struct MerutableCompact {
 	static void Register(ExtensionLoader &loader);
 };
 
-//! merutable_stats, merutable_files, merutable_snapshots, merutable_options (name_or_path): what there is; and
-//! merutable_gc(name_or_path, dry_run := …): what there was too much.
+//! merutable_stats, merutable_files, merutable_snapshots, merutable_options, merutable_mirror_status (name_or_path):
+//! what there is; and merutable_gc(name_or_path, dry_run := …): what there was too much.
 struct MerutableReports {
 	static void Register(ExtensionLoader &loader);
 };
