@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from runner.executor import Executor, Failure, Skipped  # noqa: E402
 from runner.parser import PLACEMENTS, ParseError, parse  # noqa: E402
 from runner.process import WorkerDied, Zygote  # noqa: E402
+from runner.s3 import S3Server, Unavailable  # noqa: E402
 from runner.selftest import selftest  # noqa: E402
 from runner.session import Session, SessionError  # noqa: E402
 
@@ -36,6 +37,7 @@ class Run:
     def __init__(self, options):
         self.options = options
         self.zygote = Zygote()
+        self.s3 = S3Server()
         self.lock = threading.Lock()
         self.passed = 0
         self.failures = []
@@ -56,8 +58,10 @@ class Run:
         try:
             session = Session(self.zygote, scratch, test_dir, self.options.ext, self.options.timeout,
                               self.options.oracle)
-            executor = Executor(test, session, placement,
-                                {"__TEST_DIR__": test_dir, "__WORKING_DIRECTORY__": os.getcwd()})
+            variables = {"__TEST_DIR__": test_dir, "__WORKING_DIRECTORY__": os.getcwd()}
+            if any(word in test.text for word in S3Server.WORDS):
+                variables.update(self.s3.variables())
+            executor = Executor(test, session, placement, variables)
             executor.run()
             if executor.records_run == 0:
                 wrong = "no record ran"
@@ -68,7 +72,7 @@ class Run:
             wrong = None
             session.close()
             return
-        except (Failure, SessionError, WorkerDied, ParseError) as error:
+        except (Failure, SessionError, WorkerDied, ParseError, Unavailable) as error:
             wrong = str(error)
         finally:
             if session is not None and session.worker is not None:
@@ -118,6 +122,7 @@ class Run:
 
     def close(self):
         self.zygote.close()
+        self.s3.close()
 
 
 def find(filters):

@@ -66,6 +66,7 @@ class Directive(Record):
 @dataclass
 class TestFile:
     path: str
+    text: str = ""
     name: str = ""
     description: str = ""
     group: str = ""
@@ -116,7 +117,7 @@ class _Lines:
 
 def parse(path, text):
     """Parses one file's text; raises ParseError."""
-    test = TestFile(path)
+    test = TestFile(path, text)
     _header(test, text)
     lines = _Lines(path, text)
     test.records = _records(lines, top=True)

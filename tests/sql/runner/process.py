@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+from .s3 import environment
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -21,7 +23,7 @@ class Zygote:
     def __init__(self):
         self.lock = threading.Lock()
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "worker.py")], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, text=True, env=environment())
 
     def ask(self, **command):
         with self.lock:

@@ -60,6 +60,7 @@ class Session:
                                 config={"allow_unsigned_extensions": "true", "threads": 2,
                                         "autoinstall_known_extensions": "false",
                                         "autoload_known_extensions": "false",
+                                        "secret_directory": self.scratch + "/secrets",
                                         "arrow_lossless_conversion": "true"})
         if "error" in reply:
             raise SessionError(reply["error"])
