@@ -319,9 +319,9 @@ func TestS3RetryAfter(t *testing.T) {
 
 // TestS3Pages lists 2,500 objects of a store that gives tiny pages, and of one that does not know where to start.
 func TestS3Pages(t *testing.T) {
-	for _, c := range []s3test.Stub{{PageSize: 7}, {PageSize: 999, NoStartAfter: true}} {
+	for _, size := range []int{7, 999} {
 		stub := s3test.NewStub()
-		stub.PageSize, stub.NoStartAfter = c.PageSize, c.NoStartAfter
+		stub.PageSize, stub.NoStartAfter = size, size == 999
 		front := s3test.NewFront(t, stub)
 		s := openS3(t, "db", front.Config())
 		var want []string
