@@ -35,7 +35,7 @@ func DefaultS3Tuning() S3Tuning {
 		BackoffBase:      100 * time.Millisecond,
 		BackoffMax:       3 * time.Second,
 		RetriesPerSecond: 20,
-		Stall:            30 * time.Second,
+		Stall:            20 * time.Second,
 	}
 }
 

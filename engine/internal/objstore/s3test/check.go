@@ -21,7 +21,7 @@ import (
 // The record may begin with objects that are there: name them in present, without the prefix. There must have been one
 // mirror at a time.
 func Check(requests []Request, prefix string, present ...string) error {
-	c := checker{prefix: strings.TrimSuffix(prefix, "/") + "/", confirmed: map[string]int{}, applied: map[string]int{}, newest: map[string]int64{}}
+	c := checker{prefix: strings.TrimSuffix(prefix, "/") + "/", confirmed: map[string]int{}, newest: map[string]int64{}}
 	if prefix == "" {
 		c.prefix = ""
 	}
@@ -66,7 +66,6 @@ func Check(requests []Request, prefix string, present ...string) error {
 type checker struct {
 	prefix    string
 	confirmed map[string]int   // when
-	applied   map[string]int   // when the server had it, whether the client knows or not
 	newest    map[string]int64 // manifest of a table, by its directory
 }
 
@@ -140,9 +139,6 @@ func (c *checker) begun(r *Request, key string) error {
 func (c *checker) ended(r *Request, key string) {
 	switch r.Op {
 	case "PutObject", "CompleteMultipartUpload":
-		if r.Applied == http.StatusOK {
-			c.applied[key] = r.Ended
-		}
 		if r.Status == http.StatusOK || r.Status == http.StatusPreconditionFailed {
 			c.confirmed[key] = r.Ended
 			c.confirmManifest(key)
@@ -154,19 +150,15 @@ func (c *checker) ended(r *Request, key string) {
 	case "DeleteObject":
 		if r.Applied >= 200 && r.Applied < 300 {
 			delete(c.confirmed, key)
-			delete(c.applied, key)
 		}
 	}
 }
 
-// listed learns from a listing, of which the record has no body, what had been stored before it.
+// listed learns from a listing.
 func (c *checker) listed(r *Request) {
-	if r.Status != http.StatusOK {
-		return
-	}
-	for key, when := range c.applied {
-		if when < r.Begun && strings.HasPrefix(c.prefix+key, r.Query.Get("prefix")) {
-			c.confirmed[key] = when
+	for _, name := range r.Listed {
+		if key, ours := strings.CutPrefix(name, c.prefix); ours {
+			c.confirmed[key] = r.Ended
 			c.confirmManifest(key)
 		}
 	}

@@ -2,6 +2,7 @@ package s3test
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"maps"
@@ -31,11 +32,13 @@ type Request struct {
 	Header      http.Header
 	Query       url.Values
 	Bytes       int64  // of the body
-	Body        []byte // of a PutObject, up to 4 MiB, else nil
+	Body        []byte // of a PutObject of a manifest, up to 4 MiB, else nil
+	// Listed are the keys in the answer to a ListObjectsV2.
+	Listed []string
 	// Begun and Ended number the moments when requests came and answers went, all in one order. Ended is 0 before.
 	Begun, Ended int
 	At           time.Time
-	// Applied is the status that the server behind gave, 0 where it was not asked; Status is what the client got, 0 where it
+	// Applied is the status that the server behind gave, 0 where it was not asked or did not answer; Status is what the client got, 0 where it
 	// got nothing.
 	Applied, Status int
 }
@@ -121,7 +124,8 @@ func Forward(endpoint string) http.Handler {
 			r.Out.Host = r.In.Host // it is signed
 			r.Out.Header = r.In.Header.Clone()
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		// What breaks behind breaks before, too.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 }
 
@@ -185,7 +189,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 		writeError(w, in, fault.Status, fault.Code, "made to fail")
 		return
 	}
-	kept := &keptBody{inner: in.Body, keep: r.Op == "PutObject"}
+	kept := &keptBody{inner: in.Body, keep: r.Op == "PutObject" && strings.HasSuffix(r.Key, ".manifest.bin")}
 	in.Body = kept
 	if r.Op == "GetObject" {
 		answer := &cutAnswer{ResponseWriter: w, status: http.StatusOK, cut: fault.CutBody}
@@ -204,8 +208,11 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	f.upstream.ServeHTTP(answer, in)
 	f.note(r, func() {
 		r.Applied, r.Bytes, r.Body = answer.Code, kept.n, kept.whole()
-		if !fault.LoseAnswer {
-			r.Status = answer.Code
+		if fault.LoseAnswer {
+			return
+		}
+		if r.Status = answer.Code; r.Op == "ListObjectsV2" {
+			r.Listed = keysOf(answer.Body.Bytes())
 		}
 	})
 	if fault.LoseAnswer {
@@ -215,6 +222,18 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
+}
+
+func keysOf(listing []byte) (keys []string) {
+	var in struct {
+		Contents []struct{ Key string }
+	}
+	if xml.Unmarshal(listing, &in) == nil {
+		for _, c := range in.Contents {
+			keys = append(keys, c.Key)
+		}
+	}
+	return keys
 }
 
 func (f *Front) begin(in *http.Request) (*Request, Fault) {
