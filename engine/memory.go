@@ -12,6 +12,7 @@ import (
 //	decoded pages for point reads                                     4/32
 //	rows that gets have read                                          1/32
 //	flushes, compactions, bulk loads, and what readers decode        15/32 and what is left, at least 24 MiB
+//	                                                                 (of it 2/32 for blocks of an object store, at least 8 MiB)
 //
 // The last share also says how many flushes and compactions run at a time, with jobBytes reckoned for each; half of it is
 // what the row buffers of a bulk load have. Memtables and those buffers lie outside the Go heap, so the rest of the budget

@@ -76,7 +76,7 @@ func (o *Options) blockBytes() int64 {
 	if o.MemoryLimit == 0 {
 		return unbudgeted
 	}
-	return min(o.MemoryLimit/budgetShares*blockShares, maxBlockBytes)
+	return min(o.MemoryLimit/budgetShares*blockShares, maxBlockBytes) // objfs has a least of its own
 }
 
 const (

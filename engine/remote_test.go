@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -77,11 +78,13 @@ type requestLog struct {
 	keys     []string
 	noWrites bool
 	fail     func(op objstore.Op, key string) error
+	delay    time.Duration
 }
 
 func newRequestLog(inner objstore.Store) *requestLog {
 	l := &requestLog{counts: map[objstore.Op]int{}}
 	l.Store = objstore.NewFaulty(inner, func(op objstore.Op, key string) error {
+		time.Sleep(l.delay)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.counts[op]++
@@ -105,6 +108,9 @@ func (l *requestLog) take() []string {
 	l.keys = nil
 	return keys
 }
+
+// setDelay is for a log that nobody uses yet.
+func (l *requestLog) setDelay(d time.Duration) { l.delay = d }
 
 func (l *requestLog) setFail(fail func(op objstore.Op, key string) error) {
 	l.mu.Lock()

@@ -79,7 +79,7 @@ func (f *blockFile) ReadAtContext(ctx context.Context, p []byte, off int64) (n i
 	}
 	for n < len(p) {
 		// A piece at a time, so that what is held in memory is bounded.
-		piece := p[n:min(len(p), n+maxRequests*maxRun*blockBytes/2)]
+		piece := p[n:min(len(p), n+maxRequests*f.fs.run*blockBytes/2)]
 		got, e := f.readPiece(ctx, piece, off+int64(n), size)
 		if n += got; e != nil {
 			return n, e

@@ -11,16 +11,17 @@ import (
 // Sizes of requests. A block is what a point read fetches of a column; a request of several blocks, what a scan does.
 const (
 	blockBytes = 256 << 10
-	// maxRun is how many blocks one request reads at most.
+	// maxRun is how many blocks one request reads at most, where there is memory enough.
 	maxRun = 16
 	// tailRun is how many blocks are read where a file's last one is asked for: its footer, page index and filters.
 	tailRun = 4
-	// maxRequests is how many requests run at a time, and so bounds the memory that they take: with maxRun, 32 MiB.
+	// maxRequests is how many requests run at a time, and so bounds the memory that they take: half of what the cache has.
 	maxRequests = 8
 	// maxAhead is how many requests ahead of readers run at a time.
 	maxAhead = 4
 	// minMemory is the least that the cache in memory has: less would not hold what is read ahead.
-	minMemory = 2 * maxAhead * maxRun * blockBytes
+	minMemory = 2 * maxRequests * minRun * blockBytes
+	minRun    = 2
 )
 
 // blockID names a block of an object that is never replaced.
@@ -43,6 +44,7 @@ type blocks struct {
 	store    objstore.Store
 	root     string
 	identity string
+	run      int // how many blocks one request reads at most
 	memory   *lru.Cache[blockID, []byte]
 	disk     *DiskCache
 	requests chan struct{} // a place for each request under way
@@ -62,9 +64,11 @@ type flight struct {
 }
 
 func newBlocks(store objstore.Store, o Options) *blocks {
+	bytes := max(o.MemoryBytes, minMemory)
 	return &blocks{
+		run:   int(min(bytes/(2*maxRequests*blockBytes), maxRun)),
 		store: store, root: o.Root, identity: o.Identity + "\n" + o.Root, disk: o.Disk,
-		memory:   lru.New[blockID, []byte](max(o.MemoryBytes, minMemory), blockID.hash),
+		memory:   lru.New[blockID, []byte](bytes, blockID.hash),
 		requests: make(chan struct{}, maxRequests), ahead: make(chan struct{}, maxAhead),
 		flights: map[blockID]*flight{},
 	}

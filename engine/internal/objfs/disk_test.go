@@ -35,7 +35,7 @@ func TestDiskCacheOutlivesProcess(t *testing.T) {
 	put(t, mem, "a.parquet", want)
 	for i := range 2 {
 		store, n := counting(mem)
-		f := New(store, Options{Root: root, Disk: process(fs, 1<<30)})
+		f := New(store, Options{Root: root, MemoryBytes: 64 << 20, Disk: process(fs, 1<<30)})
 		got := make([]byte, size)
 		_, err := openFile(t, f, "a.parquet", size).ReadAt(got, 0)
 		must(t, err)

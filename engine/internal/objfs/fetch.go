@@ -23,7 +23,7 @@ func (b *blocks) fetch(name string, first blockID, c *claim) {
 			b.land(id, c.flights[i], data, nil)
 			continue
 		}
-		if n := len(runs); n > 0 && len(runs[n-1]) < maxRun && runs[n-1][len(runs[n-1])-1] == i-1 {
+		if n := len(runs); n > 0 && len(runs[n-1]) < b.run && runs[n-1][len(runs[n-1])-1] == i-1 {
 			runs[n-1] = append(runs[n-1], i)
 		} else {
 			runs = append(runs, []int{i})

@@ -38,7 +38,7 @@ func (f *blockFile) follow(first, last, size int64) (ahead span) {
 			if s.steps > 1 && s.fetched-last <= (s.window+1)/2 {
 				ahead = span{first: s.fetched, n: s.window}
 				s.fetched += s.window
-				s.window = min(s.window*2, maxRun)
+				s.window = min(s.window*2, int64(f.fs.run))
 			}
 		}
 		f.streams = append(append(f.streams[:i], f.streams[i+1:]...), s)
@@ -47,7 +47,7 @@ func (f *blockFile) follow(first, last, size int64) (ahead span) {
 	if len(f.streams) == maxStreams {
 		f.streams = append(f.streams[:0], f.streams[1:]...)
 	}
-	f.streams = append(f.streams, stream{last: last, fetched: last + 1, window: min(last-first+2, maxRun)})
+	f.streams = append(f.streams, stream{last: last, fetched: last + 1, window: min(last-first+2, int64(f.fs.run))})
 	return span{}
 }
 
