@@ -42,11 +42,15 @@ type errorEvents struct {
 	last time.Time
 }
 
-const (
+// Tests make them shorter.
+var (
 	// mirrorFinish is how long Close waits for a mirror that works; one that does not answer is not waited for.
 	mirrorFinish = 5 * time.Second
 	// mirrorStop is how long Close and Free wait for requests under way that are told to end.
 	mirrorStop = 2 * time.Second
+)
+
+const (
 	// mirrorErrorEvery is the least time between events about errors that are tried again.
 	mirrorErrorEvery = time.Minute
 )

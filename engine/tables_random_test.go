@@ -107,6 +107,7 @@ func (h *tablesHistory) reopen() {
 	case 1:
 		killed(h.db)
 	default:
+		h.db.c.stopMirror() // it ends at the same moment as all else
 		left := h.mem.CrashClone(h.rng)
 		killed(h.db)
 		h.mem = left

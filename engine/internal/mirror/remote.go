@@ -19,7 +19,8 @@ type remote struct {
 	// old are the superseded manifests that are still there, ascending.
 	old []oldManifest
 	// live are the files that the newest manifest names, dead those that only older ones do, by path in the table.
-	live, dead map[string]span
+	live map[string]span
+	dead map[string]deadFile
 	// unnamed are files that no manifest names, and since when that is known.
 	unnamed map[string]time.Time
 	// dropped is when the table went; zero where it is there.
@@ -38,11 +39,17 @@ type oldManifest struct {
 	read       bool      // its files are known
 }
 
+// deadFile is a file that the newest manifest does not name, and since when.
+type deadFile struct {
+	span
+	since time.Time
+}
+
 // span is a range of versions, both inclusive.
 type span struct{ first, last int64 }
 
 func newRemote(id uint32) *remote {
-	return &remote{id: id, live: map[string]span{}, dead: map[string]span{}, unnamed: map[string]time.Time{}}
+	return &remote{id: id, live: map[string]span{}, dead: map[string]deadFile{}, unnamed: map[string]time.Time{}}
 }
 
 func (r *remote) key(rel string) string { return tablePrefix(r.id) + rel }
@@ -63,7 +70,7 @@ func (r *remote) published(mf *manifest.Manifest, now time.Time) {
 	})
 	for rel, s := range r.live {
 		if s.last != v {
-			r.dead[rel] = s
+			r.dead[rel] = deadFile{s, now}
 			delete(r.live, rel)
 		}
 	}
@@ -96,22 +103,26 @@ func (r *remote) passed(version int64, now time.Time) {
 // learn takes note of the files of an old manifest.
 func (r *remote) learn(mf *manifest.Manifest) {
 	v := mf.Version
+	i := slices.IndexFunc(r.old, func(o oldManifest) bool { return o.version == v })
+	if i < 0 {
+		return
+	}
+	r.old[i].read = true
 	_ = eachFile(mf, func(rel string, _ int64) error {
+		d := deadFile{span{v, v}, r.old[i].superseded}
 		if s, ok := r.live[rel]; ok {
 			r.live[rel] = span{min(s.first, v), s.last}
+			return nil
 		} else if s, ok := r.dead[rel]; ok {
-			r.dead[rel] = span{min(s.first, v), max(s.last, v)}
-		} else {
-			r.dead[rel] = span{v, v}
+			d.span = span{min(s.first, v), max(s.last, v)}
+			if s.since.After(d.since) {
+				d.since = s.since
+			}
 		}
+		r.dead[rel] = d
 		delete(r.unnamed, rel)
 		return nil
 	})
-	for i := range r.old {
-		if r.old[i].version == v {
-			r.old[i].read = true
-		}
-	}
 }
 
 // oldest returns the smallest version that is there.
@@ -127,10 +138,13 @@ func (r *remote) complete() bool {
 	return !slices.ContainsFunc(r.old, func(o oldManifest) bool { return !o.read })
 }
 
-// unneeded returns the dead files that no manifest names any more.
-func (r *remote) unneeded() []string {
+// unneeded returns the files that are dead for so long and that no manifest names any more.
+func (r *remote) unneeded(retain time.Duration) []string {
 	var out []string
 	for rel, s := range r.dead {
+		if time.Since(s.since) < retain {
+			continue
+		}
 		i, _ := slices.BinarySearchFunc(r.old, s.first, func(o oldManifest, v int64) int { return int(o.version - v) })
 		if i == len(r.old) || r.old[i].version > s.last {
 			out = append(out, rel)

@@ -95,7 +95,7 @@ func (p *retention) table(ctx context.Context, r *remote) error {
 	if !r.complete() {
 		return nil
 	}
-	gone, err := p.remove(ctx, r, r.unneeded())
+	gone, err := p.remove(ctx, r, r.unneeded(m.opt.Retain))
 	for _, rel := range gone {
 		delete(r.dead, rel)
 	}
@@ -247,8 +247,8 @@ func (m *Mirror) nextRetention() time.Time {
 		for _, since := range r.unnamed {
 			soonest(since)
 		}
-		if len(r.dead) > 0 && len(r.old) == 0 {
-			soonest(time.Now().Add(-m.opt.Retain))
+		for _, d := range r.dead {
+			soonest(d.since)
 		}
 	}
 	if crowded {
