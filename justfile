@@ -81,8 +81,9 @@ test-go *packages='./...': init _tools
 test-sql *args: build-release
     @{{ python }} tests/sql/run.py --ext "$(just ext-path)" "$@"
 
-# the same SQL on a merutable and on a native table: the same histories every time, for so many seconds
+# the same SQL on a merutable and on a native database: the scripts, and the same histories every time for so many seconds
 test-differential seconds='30': build-release
+    @{{ python }} tests/sql/differential.py --ext "$(just ext-path)" --seed 1 --scripts --placement mixed
     @{{ python }} tests/sql/differential.py --ext "$(just ext-path)" --seed 1 --seconds {{ seconds }}
 
 # the same with arguments for tests/sql/differential.py; without a seed, other histories every time

@@ -31,7 +31,7 @@ func (d *database) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := d.newCreation(t, false)
+	w, err := d.newCreation(t, false, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func (d *database) newTableWrite(s *base.Schema, replace bool) (*Write, error) {
 	return w, nil
 }
 
-// newCreation starts a write that puts a table in the place of the one of its name, if there is one; else it is in the
-// root, if that is free, unless apart is set.
-func (d *database) newCreation(t *table, apart bool) (*Write, error) {
-	c, old, err := d.placeOf(t.schema.TableName, apart)
+// newCreation starts a write that puts a table in the place of the one of its name, if there is one that does not leave;
+// else it is in the root, if that is free, unless apart is set.
+func (d *database) newCreation(t *table, apart bool, leaves *table) (*Write, error) {
+	c, old, err := d.placeOf(t.schema.TableName, apart, leaves)
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +54,15 @@ func (d *database) newCreation(t *table, apart bool) (*Write, error) {
 	return w, err
 }
 
-// placeOf returns where a table of a name goes, and the table that is there now, if any.
-func (d *database) placeOf(name string, apart bool) (*core, *table, error) {
+// placeOf returns where a table of a name goes, and the table that is there now, if any; leaves is one that gives up the
+// name in the same commit.
+func (d *database) placeOf(name string, apart bool, leaves *table) (*core, *table, error) {
 	d.writeMu.Lock()
 	defer d.writeMu.Unlock()
 	if err := d.writable(); err != nil {
 		return nil, nil, err
 	}
-	if c := d.find(name); c != nil {
+	if c := d.find(name); c != nil && (leaves == nil || c.table != leaves) {
 		return c, c.table, nil
 	}
 	c, err := d.place(apart)
@@ -99,12 +100,13 @@ func (l *load) inPlace() error {
 	if c.table != l.expectedTable() {
 		return base.Errorf(base.CodeConflict, "the table in %s was dropped, replaced or altered during the load", c.dir)
 	}
-	if l.w.creates == nil {
+	if l.w.creates == nil && l.w.alters == nil {
 		return nil
 	}
 	switch other := c.find(l.w.table.schema.TableName); {
 	case other != nil && other != c:
 		return base.Errorf(base.CodeConflict, "a table %q was created in %s during the load", other.table.schema.TableName, c.root)
+	case l.w.creates == nil:
 	case c.id != 0 && c.tables[c.id] == nil && l.w.creates.replaced == nil && len(c.tables) >= maxTables:
 		return base.Errorf(base.CodeInvalidArgument, "%s holds %d tables: the limit is %d", c.root, len(c.tables), maxTables)
 	}

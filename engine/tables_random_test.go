@@ -135,7 +135,10 @@ func (h *tablesHistory) open() {
 
 func (h *tablesHistory) step() {
 	note := func(what string) { h.log = append(h.log, what) }
-	switch k := h.rng.IntN(20); {
+	switch k := h.rng.IntN(22); {
+	case k >= 20:
+		note("transaction")
+		h.transaction()
 	case k < 6:
 		note("write")
 		if name := h.pick(); name != "" {

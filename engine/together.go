@@ -243,17 +243,19 @@ func (j *joint) inPlace(p *jointPart) error {
 		}
 		return replacedMeanwhile(p.expected)
 	}
-	if p.l == nil || p.l.w.creates == nil {
+	if p.l == nil || p.l.w.creates == nil && p.l.w.alters == nil {
 		return nil
 	}
 	name := p.t.schema.TableName
 	for _, other := range j.parts {
 		if other != p && other.t != nil && foldName(other.t.schema.TableName) == foldName(name) {
-			return base.Errorf(base.CodeAlreadyExists, "two tables %q are to be created", name)
+			return base.Errorf(base.CodeAlreadyExists, "two tables %q would be there", name)
 		}
 	}
 	other := j.d.find(name)
-	goes := func(q *jointPart) bool { return q.c == other && q.t == nil }
+	goes := func(q *jointPart) bool {
+		return q.c == other && (q.t == nil || foldName(q.t.schema.TableName) != foldName(name))
+	}
 	if other != nil && other != p.c && !slices.ContainsFunc(j.parts, goes) {
 		return base.Errorf(base.CodeConflict, "a table %q was created in %s meanwhile", name, j.d.root)
 	}

@@ -19,9 +19,9 @@ import (
 // only read: the database flushes its memory with the old schema before the transaction commits.
 
 // Alter changes the schema of the handle's table, as [DB.Alter] does, in what the transaction sees; all of it or, after an
-// error, nothing. Writes of the table that were begun before can be committed no more. The table cannot get another name
-// so. Commit fails with CodeConflict where somebody else has dropped, replaced or altered the table since Begin, or has
-// written rows that do not fit.
+// error, nothing. Writes of the table that were begun before can be committed no more. Commit fails with CodeConflict where
+// somebody else has dropped, replaced or altered the table since Begin, has written rows that do not fit, or has given
+// its new name to another one.
 func (t *Txn) Alter(db *DB, ops ...Alteration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,9 +55,8 @@ func (t *txnTable) alter(ops []Alteration) error {
 	if err != nil || next == t.table.schema {
 		return err
 	}
-	if next.TableName != t.table.schema.TableName {
-		return base.Errorf(base.CodeUnsupported, "RENAME of table %q is not supported inside a transaction of several statements",
-			t.table.schema.TableName)
+	if other := t.txn.find(next.TableName); other != nil && other != t {
+		return t.txn.existing(other)
 	}
 	to, err := newTable(next)
 	if err != nil {

@@ -69,7 +69,6 @@ func TestTransactionAlter(t *testing.T) {
 			must(t, txn.Alter(db, DropColumn{Name: "text"}, addInt("text")))
 			txnPut(t, txn, Int(5), Int(5), Int(6), Int(7))
 			wantCode(t, txn.Alter(db, SetNotNull{Name: "text", NotNull: true}), CodeSchemaMismatch)
-			wantCode(t, txn.Alter(db, RenameTable{NewName: "other"}), CodeUnsupported)
 			wantCode(t, txn.Alter(db, DropColumn{Name: "id"}), CodeInvalidArgument)
 			const after = "(11, 1, 8, NULL)(40, 4, 7, NULL)(5, 5, 6, 7)"
 			wantTxnRows(t, txn, after)

@@ -20,16 +20,20 @@ func (t *txnTable) created() bool { return t.base == nil }
 // table that takes the place of a dropped one of its name stands for both. It runs under mu.
 func (t *Txn) changed() (changed []*txnTable) {
 	for _, tt := range t.tables {
-		if len(tt.mems) > 0 || tt.created() || tt.altered() || tt.dropped && t.successor(tt) == nil {
+		changes := len(tt.mems) > 0 || tt.created() || tt.altered()
+		if tt.dropped { // whatever was done to it before
+			changes = t.successor(tt) == nil
+		}
+		if changes {
 			changed = append(changed, tt)
 		}
 	}
 	return changed
 }
 
-// successor returns the table of the transaction's own that has the name of a dropped one.
+// successor returns the table of the transaction's own that has the name of a dropped one, which that had at the begin.
 func (t *Txn) successor(dropped *txnTable) *txnTable {
-	if tt := t.find(dropped.table.schema.TableName); tt != nil && tt.created() {
+	if tt := t.find(dropped.firstName()); tt != nil && tt.created() {
 		return tt
 	}
 	return nil
@@ -37,13 +41,29 @@ func (t *Txn) successor(dropped *txnTable) *txnTable {
 
 // predecessor returns the dropped table whose name a table of the transaction's own has.
 func (t *Txn) predecessor(made *txnTable) *txnTable {
-	folded := foldName(made.table.schema.TableName)
+	if tt := t.firstNamed(made.table.schema.TableName); tt != nil && tt.dropped {
+		return tt
+	}
+	return nil
+}
+
+// firstNamed returns the table that had a name at the begin.
+func (t *Txn) firstNamed(name string) *txnTable {
+	folded := foldName(name)
 	for _, tt := range t.tables {
-		if tt.dropped && foldName(tt.table.schema.TableName) == folded {
+		if !tt.created() && foldName(tt.firstName()) == folded {
 			return tt
 		}
 	}
 	return nil
+}
+
+// firstName is the name that a table had at the begin, which the transaction has not made.
+func (t *txnTable) firstName() string { return t.base.state.table.schema.TableName }
+
+// renamed reports whether the transaction has given the table another name, in more than its case.
+func (t *txnTable) renamed() bool {
+	return t.altered() && foldName(t.firstName()) != foldName(t.table.schema.TableName)
 }
 
 // write commits what the transaction has changed. It runs under mu.
@@ -110,13 +130,17 @@ func (t *txnTable) startWrite(expected *table) (*Write, error) {
 
 // creation starts the write that commits the table; apart keeps it out of the root of the directory.
 func (t *txnTable) creation(apart bool) (*Write, error) {
-	w, err := t.txn.d.newCreation(t.table, apart)
+	var leaves, expected *table // the table that has the name before the commit, and that whose place is taken
+	switch old := t.txn.firstNamed(t.table.schema.TableName); {
+	case old == nil:
+	case old.dropped:
+		expected = old.base.state.table
+	case old.renamed():
+		leaves = old.base.state.table
+	}
+	w, err := t.txn.d.newCreation(t.table, apart, leaves)
 	if err != nil {
 		return nil, err
-	}
-	var expected *table
-	if old := t.txn.predecessor(t); old != nil {
-		expected = old.base.state.table
 	}
 	if w.creates.replaced != expected {
 		w.Close()

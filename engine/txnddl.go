@@ -60,9 +60,13 @@ func (t *Txn) prepare(s *Schema, replace bool) (*txnTable, error) {
 	}
 	tt := &txnTable{txn: t, c: newCore(t.d, 0), table: made}
 	if old := t.find(made.schema.TableName); old != nil && !replace {
-		return nil, base.Errorf(base.CodeAlreadyExists, "%s holds table %q already", t.d.root, old.table.schema.TableName)
+		return nil, t.existing(old)
 	}
 	return tt, nil
+}
+
+func (t *Txn) existing(tt *txnTable) error {
+	return base.Errorf(base.CodeAlreadyExists, "%s holds table %q already", t.d.root, tt.table.schema.TableName)
 }
 
 // enter makes a table that the transaction has made one that it sees, in the place of that of its name, if it was none

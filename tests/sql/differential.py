@@ -35,7 +35,7 @@ MIXED = ["flush", "flush", "compact", "gc", "reattach", "kill"]
 class Random:
     def __init__(self, zygote, options):
         self.zygote, self.options = zygote, options
-        self.statements, self.passed, self.failed = 0, 0, 0
+        self.statements, self.passed, self.failed, self.broken, self.caught_up = 0, 0, 0, 0, 0
         self.kinds = {}
 
     def run(self):
@@ -44,7 +44,8 @@ class Random:
             if time.monotonic() > until or (self.failed and not self.options.go_on):
                 break
             self.one(seed)
-        print(f"{self.statements} statements, seeds {self.options.seed} to {seed}")
+        print(f"{self.statements} statements, seeds {self.options.seed} to {seed}; {self.caught_up} transactions that native "
+              f"cannot do as one, {self.broken} histories that a fault of native DuckDB ended")
 
     def one(self, seed):
         rng = random.Random(f"settings {seed}")
@@ -58,14 +59,18 @@ class Random:
             history.run(self.options.steps)
             self.passed += 1
         except NativeBroke as broke:
-            self.passed += 1
-            print(f"seed {seed}: native broke off: {str(broke)[:300]}", flush=True)
+            self.broken += 1
+            path = os.path.join(self.options.out, f"native-{seed}.sql")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(steps.write(history.steps if history else [], chosen))
+            print(f"seed {seed}: native broke off, after {path}: {str(broke)[:300]}", flush=True)
         except (Difference, WorkerDied, SessionError) as wrong:
             self.failed += 1
             self.report(seed, chosen, history.steps if history else [], wrong)
         finally:
             if pair is not None:
                 self.statements += pair.statements
+                self.caught_up += pair.caught_up
                 pair.close()
 
     def report(self, seed, chosen, made, wrong):

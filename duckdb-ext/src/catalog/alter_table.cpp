@@ -28,7 +28,7 @@ const MeruColumn &FindColumn(const MerutableTableEntry &entry, const string &nam
 			return column;
 		}
 	}
-	throw CatalogException("Table \"%s\" does not have a column with name \"%s\"", entry.name, name);
+	throw BinderException("Table \"%s\" does not have a column with name \"%s\"", entry.name, name);
 }
 
 void RequireNoZero(const string &what, const string &text) {
@@ -226,6 +226,11 @@ void SetType(ClientContext &context, const MerutableTableEntry &entry, ChangeCol
 			"merutable tables: add a column, UPDATE it, drop the old one and rename",
 			column.name, info.expression->ToString());
 	}
+	for (auto index : entry.Table().key) {
+		if (&entry.Table().columns[index] == &column) {
+			throw BinderException("Cannot change the type of column \"%s\": it is part of the primary key", column.name);
+		}
+	}
 	ChangeChecks(entry, column.name, alter, [&](ParsedExpression &check, idx_t, idx_t) -> bool {
 		throw BinderException("Cannot change the type of column \"%s\": the CHECK constraint %s depends on it",
 							  column.name, check.ToString());
@@ -317,6 +322,14 @@ void AlterTable::Translate(ClientContext &context, const MerutableTableEntry &ta
 	default:
 		throw NotImplementedException("This ALTER is not supported in merutable databases");
 	}
+}
+
+string AlterTable::NameAfter(AlterInfo &info) {
+	if (info.type == AlterType::ALTER_TABLE &&
+		info.Cast<AlterTableInfo>().alter_table_type == AlterTableType::RENAME_TABLE) {
+		return info.Cast<RenameTableInfo>().new_table_name;
+	}
+	return info.name;
 }
 
 void AlterTable::ThrowError(int status, char *message) {

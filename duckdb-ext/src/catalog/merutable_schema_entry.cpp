@@ -127,7 +127,7 @@ void MerutableSchemaEntry::Alter(CatalogTransaction transaction, AlterInfo &info
 	}
 	MeruAlterHandle alter;
 	AlterTable::Translate(context, *found->entry, info, alter);
-	merutable_transaction.Alter(info.name, found->database.get(), alter);
+	merutable_transaction.Alter(info.name, AlterTable::NameAfter(info), found->database.get(), alter);
 }
 
 optional_ptr<CatalogEntry> MerutableSchemaEntry::CreateIndex(CatalogTransaction, CreateIndexInfo &,

@@ -224,10 +224,11 @@ bool MerutableTransaction::DropTable(const string &name) {
 	return table && MeruCallIfFound([&](char **err) { return meru_drop_table(table->Get(), err); });
 }
 
-void MerutableTransaction::Alter(const string &name, optional_ptr<MeruDatabase> table, const MeruAlterHandle &alter) {
+void MerutableTransaction::Alter(const string &name, const string &new_name, optional_ptr<MeruDatabase> table,
+								 const MeruAlterHandle &alter) {
 	catalog.RequireWritable();
 	if (auto tables = Several()) {
-		return tables->Alter(name, alter);
+		return tables->Alter(name, new_name, alter);
 	}
 	char *message = nullptr;
 	auto status = meru_alter_table(table->Get(), alter.Get(), &message);

@@ -1,5 +1,6 @@
 #include "catalog/table_definition.hpp"
 
+#include "duckdb/common/exception.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/parser/constraints/check_constraint.hpp"
@@ -75,6 +76,18 @@ MeruTable MakeColumns(const CreateTableInfo &info) {
 	return result;
 }
 
+//! The columns of the key are never NULL, and of types that have an order of their own.
+void RequireKey(MeruTable &table) {
+	for (auto index : table.key) {
+		auto &column = table.columns[index];
+		if (column.type.IsNested()) {
+			throw InvalidTypeException(
+				column.type, "primary key column \"" + column.name + "\": nested types cannot be part of a key");
+		}
+		column.nullable = false;
+	}
+}
+
 //! "a, b" as places of columns.
 vector<idx_t> ParseKey(const CreateTableInfo &info, const ParsedExpression &option) {
 	string text;
@@ -143,9 +156,7 @@ MeruTable TableDefinition::Make(const CreateTableInfo &info) {
 			"tables are kept by their key",
 			result.name);
 	}
-	for (auto index : result.key) {
-		result.columns[index].nullable = false;
-	}
+	RequireKey(result);
 	return result;
 }
 
@@ -164,9 +175,7 @@ MeruTable TableDefinition::MakeAs(const CreateTableInfo &info) {
 			"…, or create the table first, then INSERT",
 			result.name, result.name, KEY_OPTION);
 	}
-	for (auto index : result.key) {
-		result.columns[index].nullable = false;
-	}
+	RequireKey(result);
 	return result;
 }
 

@@ -41,12 +41,12 @@ void TransactionTables::NoteCreated() {
 	creation.reset();
 	MerutableTableState state;
 	state.id = NumericLimits<uint64_t>::Maximum(); // it has none, and no handle, before the commit
-	NoteDefinition(created, std::move(state));
+	NoteDefinition(created, created, std::move(state));
 }
 
-void TransactionTables::NoteDefinition(const string &name, MerutableTableState state) {
+void TransactionTables::NoteDefinition(const string &name, const string &new_name, MerutableTableState state) {
 	MeruTableSchema *schema = nullptr;
-	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), name.c_str(), &schema, err); });
+	MeruCall([&](char **err) { return meru_txn_schema(txn->Get(), new_name.c_str(), &schema, err); });
 	MeruSchemaHandle handle(schema);
 	state.entry = catalog.MakeEntry(MeruTable::FromEngine(*schema));
 	ChangeView(name, &state);
@@ -130,7 +130,7 @@ bool TransactionTables::DropTable(const string &table) {
 	return true;
 }
 
-void TransactionTables::Alter(const string &table, const MeruAlterHandle &alter) {
+void TransactionTables::Alter(const string &table, const string &new_name, const MeruAlterHandle &alter) {
 	lock_guard<mutex> guard(lock);
 	NoteCreated();
 	char *message = nullptr;
@@ -139,7 +139,7 @@ void TransactionTables::Alter(const string &table, const MeruAlterHandle &alter)
 		AlterTable::ThrowError(status, message);
 	}
 	txn->NoteChange();
-	NoteDefinition(table, *view->Find(table));
+	NoteDefinition(table, new_name, *view->Find(table));
 }
 
 void TransactionTables::Commit(ClientContext &context) {

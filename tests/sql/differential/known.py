@@ -23,7 +23,6 @@ KNOWN = {
     "generated": Known("generated columns are not kept", r"[Gg]enerated"),
     "no_key": Known("rows are found by their key", r"PRIMARY KEY|primary key"),
     "union": Known("Parquet has no such type", r"UNION"),
-    "rename_alone": Known("a table takes its new name at once", r"RENAME|transaction"),
     "reserved": Known("names that begin with _merutable_ are the engine's own", r"_merutable_"),
 }
 

@@ -9,6 +9,7 @@ from runner.process import WorkerDied
 from runner.session import Session
 
 from . import known
+from .behind import Behind
 from .compare import Difference, NativeBroke, difference, error_class, ordered_at_the_end
 from .steps import PLACES
 
@@ -43,6 +44,7 @@ class Pair:
         self.scratch = tempfile.mkdtemp(prefix="meru-")
         self.settings = settings
         self.statements = 0
+        self.behind, self.caught_up = Behind(), 0
         folders = []
         for name in ("ours", "native"):
             folders.append(os.path.join(self.scratch, name))
@@ -101,6 +103,7 @@ class Pair:
             for connection in list(self.native.in_transaction):
                 self.native.run(connection, "ROLLBACK")
             self.ours.in_transaction.clear()
+            self.behind.forget()
             self.ours.kill()
         elif self.ours.in_transaction and kind == "reattach":
             return
@@ -115,6 +118,8 @@ class Pair:
         self.use(step.connection)
         mine = self.ours.run(step.connection, step.sql)
         native = self.run_native(step)
+        if not step.differs and self.behind.note(self, step, mine, native):
+            return mine, mine
         if mine.poisoned:
             raise Difference("internal error", f"{step.sql}\n  {mine.error}")
         if native.poisoned:

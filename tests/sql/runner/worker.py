@@ -17,7 +17,7 @@ import threading
 import warnings
 
 import duckdb
-import pyarrow  # noqa: F401  imported before the fork: children start in milliseconds
+import pyarrow  # imported before the fork: children start in milliseconds
 
 warnings.simplefilter("ignore")
 
@@ -102,7 +102,7 @@ def fetch(connection, types):
         return [[None if v is None else ("true" if v else "false") if isinstance(v, bool) else str(v) for v in row]
                 for row in connection.fetchall()]
     table = connection.to_arrow_table()
-    table = table.rename_columns([f"c{i}" for i in range(table.num_columns)])
+    table = pyarrow.table([without_enums(column) for column in table.columns], [f"c{i}" for i in range(table.num_columns)])
     zone = connection.execute("SELECT current_setting('TimeZone')").fetchall()[0][0]  # fetchone would leave it open
     plain = plain_instance()
     plain.execute("SET TimeZone = '" + zone.replace("'", "''") + "'")
@@ -112,6 +112,32 @@ def fetch(connection, types):
     finally:
         plain.unregister("result")
     return [list(row) for row in rows]
+
+
+def without_enums(column):
+    """ENUMs inside of other values as strings: DuckDB reads them wrongly from Arrow."""
+    wanted = nested_strings(column.type)
+    return column if wanted == column.type else column.cast(wanted)
+
+
+def nested_strings(kind):
+    """The type with strings for the dictionaries in it."""
+    types = pyarrow.types
+    if types.is_dictionary(kind):
+        return kind.value_type
+    if types.is_list(kind):
+        return pyarrow.list_(nested_field(kind.value_field))
+    if types.is_fixed_size_list(kind):
+        return pyarrow.list_(nested_field(kind.value_field), kind.list_size)
+    if types.is_map(kind):
+        return pyarrow.map_(nested_strings(kind.key_type), nested_field(kind.item_field))
+    if types.is_struct(kind):
+        return pyarrow.struct([nested_field(field) for field in kind])
+    return kind
+
+
+def nested_field(field):
+    return field.with_type(nested_strings(field.type))
 
 
 LOCAL = threading.local()

@@ -32,6 +32,8 @@ struct AlterTable {
 	//! rows, naming what can. What depends on the table's state of that moment is left to the engine.
 	static void Translate(ClientContext &context, const MerutableTableEntry &table, AlterInfo &info,
 						  MeruAlterHandle &alter);
+	//! The name that the table has after a change.
+	static string NameAfter(AlterInfo &info);
 	//! The exception for a status of meru_alter_table(). Takes the message.
 	[[noreturn]] static void ThrowError(int status, char *message);
 };

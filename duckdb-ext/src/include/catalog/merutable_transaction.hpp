@@ -50,8 +50,10 @@ class MerutableTransaction : public Transaction {
 	bool CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict);
 	//! Drops a table at once, or with a transaction of several statements. False: there was none.
 	bool DropTable(const string &name);
-	//! Changes the schema of a table, which a handle is of, at once, or with a transaction of several statements.
-	void Alter(const string &name, optional_ptr<MeruDatabase> table, const MeruAlterHandle &alter);
+	//! Changes the schema of a table, which a handle is of, at once, or with a transaction of several statements;
+	//! new_name is the table's then.
+	void Alter(const string &name, const string &new_name, optional_ptr<MeruDatabase> table,
+			   const MeruAlterHandle &alter);
 
 	//! The older states of tables that the transaction reads.
 	HistoricTables &Historic() {

@@ -30,8 +30,8 @@ class TransactionTables {
 	bool CreateTable(ClientContext &context, const MeruTable &table, OnCreateConflict on_conflict);
 	//! False: there is none.
 	bool DropTable(const string &table);
-	//! Changes the schema of a table that it sees.
-	void Alter(const string &table, const MeruAlterHandle &alter);
+	//! Changes the schema of a table that it sees; new_name is the table's then.
+	void Alter(const string &table, const string &new_name, const MeruAlterHandle &alter);
 	void Commit(ClientContext &context);
 
   private:
@@ -44,8 +44,8 @@ class TransactionTables {
 	//! All under the lock.
 	//! Takes note of a table that a statement has made.
 	void NoteCreated();
-	//! Gives a table an entry for the definition that it has now.
-	void NoteDefinition(const string &name, MerutableTableState state);
+	//! Gives a table an entry for the definition, and the name, that it has now.
+	void NoteDefinition(const string &name, const string &new_name, MerutableTableState state);
 	//! Replaces the view by one with another table for a name; NULL for none.
 	void ChangeView(const string &name, optional_ptr<const MerutableTableState> state);
 
