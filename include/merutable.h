@@ -624,9 +624,9 @@ MERU_API int meru_txn_write(MeruTxn *txn, const char *table, MeruWrite **write, 
 MERU_API int meru_txn_create_table(MeruTxn *txn, const MeruTableSchema *schema, char **err);
 MERU_API int meru_txn_drop_table(MeruTxn *txn, const char *table, char **err);
 /* Changes the schema of a table, as meru_alter_table() does, in the transaction's own view at once, for everybody with
- * the commit. Writes of the table that were begun before fail with ErrConflict when they are committed. The commit fails
- * with ErrConflict where the table was altered meanwhile, rows were written that do not fit, or another table has got
- * its new name. */
+ * the commit. Writes of the table that were begun before fail with ErrConflict when they are committed. The commit
+ * fails with ErrConflict where the table was altered meanwhile, rows were written that do not fit, or another table has
+ * got its new name. */
 MERU_API int meru_txn_alter_table(MeruTxn *txn, const char *table, const MeruAlter *alter, char **err);
 /* A statement that adds a table with its rows when it is committed; where there is one of that name, replace (not 0)
  * puts the new one in its place. */

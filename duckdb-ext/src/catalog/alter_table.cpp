@@ -228,7 +228,8 @@ void SetType(ClientContext &context, const MerutableTableEntry &entry, ChangeCol
 	}
 	for (auto index : entry.Table().key) {
 		if (&entry.Table().columns[index] == &column) {
-			throw BinderException("Cannot change the type of column \"%s\": it is part of the primary key", column.name);
+			throw BinderException("Cannot change the type of column \"%s\": it is part of the primary key",
+								  column.name);
 		}
 	}
 	ChangeChecks(entry, column.name, alter, [&](ParsedExpression &check, idx_t, idx_t) -> bool {

@@ -81,8 +81,8 @@ void RequireKey(MeruTable &table) {
 	for (auto index : table.key) {
 		auto &column = table.columns[index];
 		if (column.type.IsNested()) {
-			throw InvalidTypeException(
-				column.type, "primary key column \"" + column.name + "\": nested types cannot be part of a key");
+			throw InvalidTypeException(column.type, "primary key column \"" + column.name +
+														"\": nested types cannot be part of a key");
 		}
 		column.nullable = false;
 	}

@@ -32,6 +32,7 @@ class History:
         self.tables = {}
         self.saved = None  # the tables at BEGIN, while a transaction is open
         self.written = False
+        self.favourite = ""  # the table that statements are about; "" for any
 
     # -- one step --------------------------------------------------------------------------------------------------
 
@@ -61,7 +62,7 @@ class History:
         actions += [(self.merge, 2), (self.truncate, 0.15), (self.begin, 1.2), (self.race, 0.8), (self.add_column, 0.5),
                     (self.drop_column, 0.4), (self.rename, 0.3), (self.rename_table, 0.15), (self.set_default, 0.3),
                     (self.set_not_null, 0.4), (self.widen, 0.4), (self.recreate, 0.3), (self.table_as, 0.3),
-                    (self.create_in_transaction, 0.2)]
+                    (self.create_in_transaction, 0.2), (self.alter_in_transaction, 0.5)]
         weights = [weight for _, weight in actions]
         while len(self.steps) < count:
             if self.saved is not None and rng.random() < 0.15:
@@ -79,7 +80,7 @@ class History:
             self.written = self.saved is not None
 
     def table(self):
-        return self.rng.choice(list(self.tables.values()))
+        return self.tables.get(self.favourite) or self.rng.choice(list(self.tables.values()))
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
@@ -121,6 +122,21 @@ class History:
             self.do(f"SELECT * FROM {table.sql}")
             if self.saved is not None:
                 self.end(self.rng.choice(["COMMIT", "ROLLBACK"]))
+        self.written = True
+
+    def alter_in_transaction(self):
+        """A table that is written to, altered and written to in one transaction."""
+        self.begin()
+        self.favourite = self.table().name
+        writes = [self.insert, self.insert_select, self.update, self.update_key, self.delete, self.merge]
+        alters = [self.add_column, self.drop_column, self.rename, self.set_not_null, self.set_default, self.widen,
+                  self.rename_table]
+        for action in (writes, alters, writes, alters, [self.ask]):
+            if self.saved is not None:
+                self.rng.choice(action)()
+        self.favourite = ""
+        if self.saved is not None:
+            self.end(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
         self.written = True
 
     def table_as(self):
