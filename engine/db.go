@@ -197,14 +197,25 @@ func (db *DB) RefreshStale() error {
 	if !db.readOnly {
 		return nil
 	}
-	db.mu.RLock()
-	d := db.c.database
-	fresh := d.remote() && d.readOnly && d.refreshedWithin(d.opts.RefreshInterval)
-	db.mu.RUnlock()
-	if fresh {
-		return db.rejoin()
+	if err := db.rejoin(); err != nil {
+		return err
 	}
-	return db.Refresh()
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	d := db.c.database
+	switch {
+	case !d.readOnly:
+		return nil // it sees all that it writes
+	case !d.remote():
+		return d.refresh()
+	}
+	// Of those that come at a time one looks.
+	d.tail.mu.Lock()
+	defer d.tail.mu.Unlock()
+	if d.refreshedWithin(d.opts.RefreshInterval) {
+		return nil
+	}
+	return d.refreshRemote()
 }
 
 func (db *DB) rejoin() error {

@@ -85,6 +85,27 @@ const (
 	maxBlockBytes = 1 << 30
 )
 
+// ObjectStats say how the files of a database in an object store are read. Blocks are parts of files.
+type ObjectStats struct {
+	ObjectRequests    int64 `json:"object_requests"`              // for parts of files
+	ObjectBytes       int64 `json:"object_bytes_read"`            // what came
+	ObjectHits        int64 `json:"object_cache_hits"`            // blocks that were in memory
+	ObjectMisses      int64 `json:"object_cache_misses"`          // those that were not
+	ObjectDiskHits    int64 `json:"object_cache_disk_hits"`       // of these, blocks that were in object_cache_dir
+	ObjectCacheMemory int64 `json:"object_cache_bytes_in_memory"` // in memory now
+}
+
+func (d *database) objectStats() ObjectStats {
+	if !d.remote() {
+		return ObjectStats{}
+	}
+	s := d.objects.Stats()
+	return ObjectStats{
+		ObjectRequests: s.Requests, ObjectBytes: s.Bytes, ObjectHits: s.MemoryHits, ObjectMisses: s.MemoryMiss,
+		ObjectDiskHits: s.DiskHits, ObjectCacheMemory: s.MemoryBytes,
+	}
+}
+
 // remote reports whether the database is in an object store.
 func (d *database) remote() bool { return d.objects != nil }
 

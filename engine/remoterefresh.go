@@ -9,7 +9,7 @@ import (
 )
 
 // refreshRemote brings a read-only database in an object store up to date: the file TABLES, and of each table a listing of
-// its manifests. Each table is shown as of a commit of its own, so nothing has to be read twice. What goes while it is
+// its manifests. tail.mu is held. Each table is shown as of a commit of its own, so nothing has to be read twice. What goes while it is
 // looked for belonged to a table that was dropped meanwhile: then it is looked for again, some times.
 func (d *database) refreshRemote() error {
 	const attempts = 6

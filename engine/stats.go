@@ -46,6 +46,7 @@ type Stats struct {
 	WriteStallStats
 	GarbageStats
 	MemoryStats
+	ObjectStats
 
 	// Mirror is how the mirror is doing.
 	Mirror MirrorStatus `json:"mirror"`
@@ -65,6 +66,7 @@ func (db *DB) Stats() Stats {
 	}
 	st.ReadStats = c.readStats()
 	st.TxnStats = c.txns.stats()
+	st.ObjectStats = c.objectStats()
 	st.LoadSpilledBytes = c.stats.loadSpilled.Load()
 	st.Mirror = c.mirrorStatus()
 	st.WriteStalls = st.StopsImmutables + st.StopsL0 + st.StopsPending
