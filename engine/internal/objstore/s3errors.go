@@ -40,18 +40,16 @@ type failure struct {
 	code  base.Code
 	text  string
 	cause error // only what holds no secrets: requests do, so the SDK's errors are not kept
-	// retry says that another attempt may succeed, not before after.
-	retry bool
-	after time.Duration
+	// retry says that another attempt may succeed, not before after; once that only a second one may.
+	retry, once bool
+	after       time.Duration
 }
 
 // of makes the error of a call.
 func (f failure) of(s *S3, c call) error {
 	text := f.text
 	for _, secret := range s.secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
+		text = strings.ReplaceAll(text, secret, "***")
 	}
 	if f.code == base.CodeNotFound && c.puts() || f.code == base.CodeAlreadyExists && c.what != putIfAbsent {
 		f.code = base.CodeObjectStore // of a store that answers strangely: the caller has not asked that
@@ -149,6 +147,9 @@ func (s *S3) classifyAnswer(err error, answer *smithyhttp.ResponseError) failure
 		f.after = retryAfter(answer.Response.Header)
 	case isCredential(code):
 		explained = "the credentials are refused"
+	case status == http.StatusForbidden && isSkewed(answer.Response.Response) && code != "AccessDenied":
+		// An answer to a HEAD does not say so. The SDK goes by the store's clock from now on.
+		explained, f.once = "refused, perhaps because the clocks differ: the store's says "+answer.Response.Header.Get("Date"), true
 	case status == http.StatusForbidden:
 		explained = "access denied to bucket " + s.bucket
 	}
@@ -210,6 +211,16 @@ func isTransient(status int, code string) bool {
 	}
 	// Answers of proxies in front of stores: 520 to 530 are Cloudflare's.
 	return status >= 520 && status <= 530
+}
+
+// isSkewed says that a request was signed with another time than the store's, by as much as it might refuse.
+func isSkewed(answer *http.Response) bool {
+	theirs, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil || answer.Request == nil {
+		return false
+	}
+	signed, err := time.Parse("20060102T150405Z", answer.Request.Header.Get("X-Amz-Date"))
+	return err == nil && signed.Sub(theirs).Abs() > 5*time.Minute
 }
 
 // isFull knows the names that stores have for it.

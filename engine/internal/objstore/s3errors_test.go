@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -265,6 +266,65 @@ func TestS3Styles(t *testing.T) {
 		wantFailure(t, err, base.CodeNotFound)
 		if len(h.urls) != 1 || h.urls[0] != c.want {
 			t.Errorf("%+v goes to %v", c, h.urls)
+		}
+	}
+}
+
+// TestS3NoInstance has nobody, or somebody who does not answer, where instances find their credentials.
+func TestS3NoInstance(t *testing.T) {
+	quick(t, nil)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	home := t.TempDir()
+	for k, v := range map[string]string{
+		"HOME": home, "AWS_PROFILE": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "",
+		"AWS_CONFIG_FILE": filepath.Join(home, "config"), "AWS_SHARED_CREDENTIALS_FILE": filepath.Join(home, "credentials"),
+	} {
+		t.Setenv(k, v)
+	}
+	for _, at := range []string{"http://127.0.0.1:1", "http://" + silent.Addr().String()} {
+		t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", at)
+		began := time.Now()
+		_, err := openS3(t, "db", objstore.S3Config{Endpoint: "http://127.0.0.1:1"}).Head(t.Context(), "k")
+		wantFailure(t, err, base.CodeObjectStore, "no credentials")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		} else {
+			t.Logf("%s: %v", at, took)
+		}
+	}
+}
+
+// TestS3ClockJumps has clocks that differ by hours: the store's is the one that counts.
+func TestS3ClockJumps(t *testing.T) {
+	quick(t, nil)
+	front := s3test.NewFront(t, s3test.NewStub())
+	s := openS3(t, "db", front.Config())
+	for _, jump := range []time.Duration{0, 3 * time.Hour, -48 * time.Hour, 0} {
+		refused := 0
+		front.SetFault(func(r s3test.Request) s3test.Fault {
+			now := time.Now().Add(jump).UTC()
+			date := map[string]string{"Date": now.Format(http.TimeFormat)}
+			signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+			if err == nil && now.Sub(signed).Abs() < 15*time.Minute {
+				return s3test.Fault{Header: date}
+			}
+			refused++
+			return s3test.Fault{Status: 403, Code: "RequestTimeTooSkewed", Header: date}
+		})
+		key := fmt.Sprint("k", jump)
+		if _, err := s.Head(t.Context(), key); base.CodeOf(err) != base.CodeNotFound { // the first to be refused, without a word
+			t.Fatalf("%v: %v", jump, err)
+		}
+		if _, err := s.Put(t.Context(), key, objstore.Bytes(random(10))); err != nil {
+			t.Fatalf("%v: %v", jump, err)
+		}
+		wantBytes(t, s, key, random(10))
+		if err := s.Delete(t.Context(), key); err != nil || refused > 1 {
+			t.Errorf("%v: %d requests were refused, %v", jump, refused, err)
 		}
 	}
 }

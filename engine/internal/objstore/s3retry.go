@@ -72,7 +72,7 @@ func (s *S3) retry(ctx context.Context, c call, send attempt) error {
 			return e
 		}
 		f := s.classify(err)
-		if !f.retry {
+		if !f.retry && (!f.once || n > 1) {
 			return f.of(s, c)
 		}
 		if n >= s.tuning.Attempts {
@@ -124,6 +124,10 @@ func (s *S3) once(ctx context.Context, c call, send attempt) error {
 		s.counters.received.Add(int64(received))
 	})
 	if cause, ok := context.Cause(ctx).(*stallError); ok && err != nil {
+		// The idle ones may be as dead as this one, and each would take as long to tell.
+		if t, ok := s.tuning.Transport.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections()
+		}
 		return cause
 	}
 	return err

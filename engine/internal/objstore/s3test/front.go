@@ -45,9 +45,10 @@ type Request struct {
 
 // Fault is what a Front does to a request instead of, or beside, passing it on. The zero value does nothing.
 type Fault struct {
-	// Status is answered without asking the server, with Code as the error code in the body and Header.
+	// Status is answered without asking the server, with Code as the error code in the body.
 	Status int
 	Code   string
+	// Header goes into the answer, whose ever it is.
 	Header map[string]string
 	// Drop ends the connection without asking the server.
 	Drop bool
@@ -169,6 +170,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	if fault.Delay > 0 {
 		time.Sleep(fault.Delay)
 	}
+	for k, v := range fault.Header {
+		w.Header().Set(k, v)
+	}
 	switch {
 	case fault.Hang:
 		_, _ = io.Copy(io.Discard, in.Body)
@@ -182,9 +186,6 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	case fault.Status != 0:
 		f.note(r, func() { r.Status = fault.Status })
 		f.end(r)
-		for k, v := range fault.Header {
-			w.Header().Set(k, v)
-		}
 		_, _ = io.Copy(io.Discard, in.Body)
 		writeError(w, in, fault.Status, fault.Code, "made to fail")
 		return

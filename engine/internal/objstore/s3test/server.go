@@ -19,7 +19,7 @@ import (
 
 // Credentials that every server of this package takes.
 const (
-	AccessKey = "s3test-access"
+	AccessKey = "s3test-access-key"
 	SecretKey = "s3test-secret-that-must-not-leak"
 	Bucket    = "bucket"
 )
