@@ -64,8 +64,13 @@ func (c *cloner) copyMetadata() error {
 		}
 		if m, err := manifest.Decode(key, data); err != nil {
 			return err
-		} else if m.Version != t.m.Version || m.TableUUID != t.m.TableUUID || len(m.Files) != len(t.m.Files) {
+		} else if m.Version != t.m.Version || t.m.AsStored() && (m.TableUUID != t.m.TableUUID || len(m.Files) != len(t.m.Files)) {
 			return base.Errorf(base.CodeConflict, "%s/%s was replaced while it was copied", c.root, key)
+		}
+		if !t.m.AsStored() { // what the directory has no intents for
+			if data, err = manifest.Encode(t.m); err != nil {
+				return err
+			}
 		}
 		if err := writeNew(c.o.fs, c.o.fs.Join(c.aside, key), data); err != nil {
 			return err

@@ -25,6 +25,8 @@ type objectCommit struct {
 	parts    []*objectPart // by table, each with rows
 	last     base.Seq
 	bytes    int // of the rows, as memtables count
+	// tag is that of the intent where the parts are one change (objecttogether.go); "" where each is by itself.
+	tag string
 }
 
 // objectPart is what it commits to one table.
@@ -60,22 +62,16 @@ func (d *database) commitObjects(group []*commitRequest) {
 			group = group[1:]
 			continue
 		}
+		j, n := &objectCommit{d: d, last: d.lastSeq}, 1
 		if len(first.parts) > 1 {
-			first.err = severalTables("a transaction that changes several tables")
-			group = group[1:]
-			continue
+			j.takeAll(first)
+		} else {
+			n = j.take(group)
 		}
-		j := &objectCommit{d: d, last: d.lastSeq}
-		n := j.take(group)
 		j.commit()
 		j.close()
 		group = group[n:]
 	}
-}
-
-// severalTables is the error of what would have to commit several manifests at one moment.
-func severalTables(what string) error {
-	return base.Errorf(base.CodeUnsupported, "%s is not supported by a database in an object store: each table is committed by itself", what)
 }
 
 // awaitFileRoom waits, without writeMu, until the tables of a request may get another file on level 0.
@@ -178,17 +174,23 @@ func (j *objectCommit) commit() {
 		}
 		return
 	}
-	if len(j.parts) == 0 {
+	if len(j.requests) == 0 {
 		return
 	}
 	d.lastSeq = j.last // whatever comes of it: no number is given twice
 	j.each(func(p *objectPart) error { return p.write() })
+	if err := j.firstError(); err != nil && j.tag != "" {
+		j.failAll(err)
+	}
 	slices.SortFunc(j.parts, func(a, b *objectPart) int { return cmp.Compare(a.c.id, b.c.id) })
 	for _, p := range j.parts {
 		p.c.commitMu.Lock()
 		defer p.c.commitMu.Unlock()
 	}
-	j.each(func(p *objectPart) error { return p.commit() })
+	j.each(func(p *objectPart) error { return p.commit(j.tag) })
+	if j.tag != "" {
+		j.decide()
+	}
 	j.publish()
 }
 
@@ -227,13 +229,16 @@ func (p *objectPart) write() (err error) {
 	return err
 }
 
-// commit commits the manifest. It runs under commitMu.
-func (p *objectPart) commit() error {
+// commit commits the manifest, as one of an intent where there is a tag. It runs under commitMu.
+func (p *objectPart) commit(tag string) error {
 	c := p.c
 	p.s = c.current()
 	next, ch, err := c.flushChange(p.s, p.e, p.out)
 	if err != nil {
 		return err
+	}
+	if tag != "" {
+		next.Properties[manifest.PropIntent] = tag
 	}
 	if err := c.commitFiles(p.s, next, ch); err != nil {
 		return err

@@ -93,6 +93,11 @@ func (p *gcPass) sweepObjects(all bool) error {
 	if err != nil {
 		return err
 	}
+	if c.id == 0 && !p.dry {
+		if err := manifest.SweepIntents(store, fence.ModTime); err != nil {
+			return err
+		}
+	}
 	oldest := fence.ModTime.Add(-c.gc.slack)
 	var orphans []objstore.Info
 	err = objstore.ListAll(ctx, store, prefix+dataDir+"/", func(i objstore.Info) error {

@@ -85,7 +85,7 @@ func (d *database) loadAll() (map[*core]*manifest.Manifest, error) {
 	for i, c := range cores {
 		places <- struct{}{}
 		wg.Go(func() {
-			found[i], errs[i] = c.store.Newest()
+			found[i], errs[i] = c.newestDecided()
 			<-places
 		})
 	}
@@ -99,6 +99,24 @@ func (d *database) loadAll() (map[*core]*manifest.Manifest, error) {
 		manifests[c] = m
 	}
 	return manifests, nil
+}
+
+// newestDecided reads the newest manifest of a table. A commit over several tables that it is a part of and that nobody has
+// decided is given up.
+func (c *core) newestDecided() (*manifest.Manifest, error) {
+	const attempts = 10
+	for i := 0; ; i++ {
+		m, err := c.store.Newest()
+		if err != nil || m.Undecided() == "" {
+			return m, err
+		}
+		if i == attempts {
+			return nil, base.Errorf(base.CodeConflict, "%s: other writers commit to it all the time", c.dir)
+		}
+		if err := manifest.AbortIntent(c.objects.Store(), m.Undecided(), c.opts.commitPatience()); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // settleTables finishes what others have left of creating and dropping tables: those that are listed and whose manifest says

@@ -86,6 +86,83 @@ func sameStep(name string, do func(db *DB) error) primaryStep {
 	return primaryStep{name, do, func(primaryState) {}}
 }
 
+// txnStep changes several tables in one transaction: rows of table from id on, and what ddl does.
+func txnStep(name string, from int64, rows map[string]int64, ddl func(x *Txn) error, apply func(s primaryState)) primaryStep {
+	tables := slices.Sorted(maps.Keys(rows))
+	return primaryStep{
+		"transaction: " + name,
+		func(db *DB) error {
+			x, err := db.Begin()
+			if err != nil {
+				return err
+			}
+			defer x.Rollback()
+			if ddl != nil {
+				if err := ddl(x); err != nil {
+					return err
+				}
+			}
+			for _, table := range tables {
+				w, err := x.NewWriteTo(table)
+				if err != nil {
+					return err
+				}
+				defer w.Close()
+				for id := from; id < from+rows[table]; id++ {
+					if err := w.Put(testRow(id, 40+id)); err != nil {
+						return err
+					}
+				}
+				if _, err := w.Commit(); err != nil {
+					return err
+				}
+			}
+			_, err = x.Commit()
+			return err
+		},
+		func(s primaryState) {
+			if apply != nil {
+				apply(s)
+			}
+			for _, table := range tables {
+				for id := from; id < from+rows[table]; id++ {
+					s[table][id] = 40 + id
+				}
+			}
+		},
+	}
+}
+
+func txnCreate(table string) func(x *Txn) error {
+	return func(x *Txn) error {
+		s := testSchema()
+		s.TableName = table
+		return x.CreateTable(s)
+	}
+}
+
+// primaryTransactions are those over several tables.
+func primaryTransactions() []primaryStep {
+	return []primaryStep{
+		createStep("t"), createStep("u"), putStep("u", 0, 5, 7),
+		txnStep("few rows", 3, map[string]int64{"t": 4, "u": 6}, nil, nil),
+		txnStep("many rows", 5, map[string]int64{"t": 6000, "u": 3}, nil, nil),
+		txnStep("a table comes", 100, map[string]int64{"t": 4, "y": 6}, txnCreate("y"), func(s primaryState) { s["y"] = model{} }),
+		txnStep("a table goes", 200, map[string]int64{"y": 4}, func(x *Txn) error { return x.DropTable("u") },
+			func(s primaryState) { delete(s, "u") }),
+		txnStep("one comes, one goes", 300, map[string]int64{"t": 1, "z": 4}, func(x *Txn) error {
+			if err := x.DropTable("y"); err != nil {
+				return err
+			}
+			return txnCreate("z")(x)
+		}, func(s primaryState) {
+			delete(s, "y")
+			s["z"] = model{}
+		}),
+		putStep("z", 1, 3, 5),
+	}
+}
+
 // primaryHistory has every kind of commit.
 func primaryHistory() []primaryStep {
 	return []primaryStep{
@@ -180,6 +257,9 @@ func runPrimary(t testing.TB, store objstore.Store, steps []primaryStep) (before
 		after = before.clone()
 		s.apply(after)
 		if err := s.do(db); err != nil {
+			if testing.Verbose() && base.CodeOf(err) != base.CodeObjectStore {
+				t.Logf("%s: %v", s.name, err)
+			}
 			return before, after, false
 		}
 		before = after
@@ -190,9 +270,14 @@ func runPrimary(t testing.TB, store objstore.Store, steps []primaryStep) (before
 // TestPrimaryCrash: wherever a writer dies, what it acknowledged is there for the next one, and the rest whole or not at
 // all.
 func TestPrimaryCrash(t *testing.T) {
+	t.Run("tables", func(t *testing.T) { crashPrimary(t, primaryHistory()) })
+	t.Run("transactions", func(t *testing.T) { crashPrimary(t, primaryTransactions()) })
+}
+
+func crashPrimary(t *testing.T, steps []primaryStep) {
 	c := &crashStore{}
-	if _, _, done := runPrimary(t, objstore.NewFaulty(objstore.NewMem(), c.inject), primaryHistory()); !done {
-		t.Fatal("the history fails by itself")
+	if was, _, done := runPrimary(t, objstore.NewFaulty(objstore.NewMem(), c.inject), steps); !done {
+		t.Fatalf("the history fails by itself, at %v", was)
 	}
 	requests := c.count.Load()
 	t.Logf("%d requests that change the store", requests)
@@ -206,7 +291,7 @@ func TestPrimaryCrash(t *testing.T) {
 				t.Parallel()
 				mem := objstore.NewMem()
 				c := &crashStore{at: at, after: after}
-				was, will, _ := runPrimary(t, objstore.NewFaulty(mem, c.inject), primaryHistory())
+				was, will, _ := runPrimary(t, objstore.NewFaulty(mem, c.inject), steps)
 				db, err := tryPrimary(mem, Options{})
 				must(t, err)
 				defer db.Free()
@@ -270,7 +355,7 @@ func TestPrimaryLostAnswers(t *testing.T) {
 			must(t, err)
 			defer db.Free()
 			state := primaryState{}
-			for _, s := range primaryHistory() {
+			for _, s := range append(primaryTransactions(), primaryHistory()[2:4]...) {
 				must(t, s.do(db))
 				s.apply(state)
 			}

@@ -26,7 +26,7 @@ func TestPrimaryS3(t *testing.T) {
 	db := open(Options{NoAutoCompaction: true})
 	defer func() { db.Free() }()
 	state := primaryState{}
-	for _, s := range primaryHistory() {
+	for _, s := range append(primaryTransactions(), primaryHistory()[2:4]...) {
 		if err := s.do(db); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}

@@ -119,9 +119,6 @@ func (d *database) commitTogether(writes []*Write, drops ...droppedTable) (base.
 	if len(j.parts) == 1 && len(drops) == 0 {
 		return j.parts[0].l.commit()
 	}
-	if d.remote() && len(j.parts)+len(drops) > 0 {
-		return 0, severalTables("a transaction that creates, drops or changes several tables")
-	}
 	for _, p := range j.parts {
 		if err := p.l.prepare(); err != nil {
 			return 0, err
@@ -177,7 +174,9 @@ type joint struct {
 	parts  []*jointPart // by table
 	listed *catalog     // the next catalog, nil where it stays
 	staged bool         // the catalog is
-	logged bool
+	// unlisted says that listed has no table any more that goes, which is in a manifest of its own (objecttogether.go).
+	unlisted bool
+	logged   bool
 }
 
 // jointPart is what the commit does to one table.
@@ -221,18 +220,29 @@ func (j *joint) commit() (base.Seq, error) {
 		defer p.c.commitMu.Unlock()
 	}
 	defer j.close()
-	if err := j.stage(); err != nil {
+	if err := j.persist(); err != nil {
 		return 0, err
-	}
-	if err := j.log(); err != nil {
-		return 0, err
-	}
-	if err := j.publish(); err != nil {
-		return 0, d.fail(err) // it is durable, and published by the next open
 	}
 	j.install()
 	d.collectAll()
 	return d.lastSeq, nil
+}
+
+// persist makes it durable: that is the commit.
+func (j *joint) persist() error {
+	if j.d.remote() {
+		return j.putAll()
+	}
+	if err := j.stage(); err != nil {
+		return err
+	}
+	if err := j.log(); err != nil {
+		return err
+	}
+	if err := j.publish(); err != nil {
+		return j.d.fail(err) // it is durable, and published by the next open
+	}
+	return nil
 }
 
 // inPlace returns an error where a part cannot be done any more.
@@ -302,8 +312,17 @@ func (j *joint) stage() error {
 	return d.fs.SyncDir(d.root)
 }
 
-// stageManifest writes the manifest of a part, which takes the next sequence number.
-func (j *joint) stageManifest(p *jointPart) (err error) {
+// stageManifest writes the manifest of a part.
+func (j *joint) stageManifest(p *jointPart) error {
+	if err := j.makeManifest(p); err != nil {
+		return err
+	}
+	p.staged = true
+	return p.c.store.Stage(p.next, j.intent.tag)
+}
+
+// makeManifest makes the manifest of a part, which takes the next sequence number, and writes deletion vectors.
+func (j *joint) makeManifest(p *jointPart) (err error) {
 	c, seq := p.c, j.intent.first+base.Seq(len(j.intent.parts))
 	var ch change
 	if p.l != nil {
@@ -320,10 +339,6 @@ func (j *joint) stageManifest(p *jointPart) (err error) {
 		p.next.MinLog, p.next.FlushedSeq = c.nextLog, seq
 	}
 	c.stamp(p.s.manifest, p.next)
-	p.staged = true
-	if err := c.store.Stage(p.next, j.intent.tag); err != nil {
-		return err
-	}
 	j.intent.parts = append(j.intent.parts, intentPart{table: c.id, version: p.next.Version})
 	return nil
 }
@@ -390,6 +405,9 @@ func (j *joint) install() {
 		} else if d.tables[c.id] != c {
 			fresh = append(fresh, c)
 			d.tables[c.id] = c
+		} else if p.t == nil && c.id != 0 && j.unlisted {
+			delete(d.tables, c.id)
+			d.leaving[c] = struct{}{}
 		}
 		c.state, c.table = c.newState(p.s, m, p.t, nil), p.t
 		c.stateVersion.Add(1)

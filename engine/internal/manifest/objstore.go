@@ -80,6 +80,9 @@ func (s *ObjectStore) newest(cur *Manifest) (*Manifest, error) {
 			return nil, base.Wrapf(base.CodeObjectStore, err, "%s%s was listed %d times, and is not there", s.name, FileName(last.version), i+1)
 		}
 		if err == nil {
+			m, err = s.resolve(m)
+		}
+		if err == nil && m.undecided == "" { // else it may become another one
 			m.stamp = last.stamp
 		}
 		return m, err
@@ -94,7 +97,11 @@ func (s *ObjectStore) At(version int64) (*Manifest, error) {
 	if version < 1 {
 		return nil, base.Errorf(base.CodeNotFound, "%s: there is no version %d", s.name, version)
 	}
-	return s.read(version, 0)
+	m, err := s.read(version, 0)
+	if err != nil {
+		return nil, err
+	}
+	return s.resolve(m)
 }
 
 // bytes returns a version's manifest as it is stored.
