@@ -110,6 +110,10 @@ lint: init _tools (build-capi 'release')
 metamorphic minutes='10' *args: init
     go test ./engine/metamorphic -timeout 0 -v -run 'TestLong|TestConcurrent' -minutes "$@"
 
+# readers of a mirror against its primary, for so long: 10m, 3h
+readers time='10m': init
+    go test ./engine -timeout 0 -v -run 'TestReadersOfMirror' -readers "$1"
+
 # write every file as lint wants it
 fmt: init _tools
     @sh scripts/lint.sh --fix

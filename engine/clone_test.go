@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/objstore"
@@ -267,4 +268,55 @@ func TestCloneCrash(t *testing.T) {
 	if names, _ := inner.List("/x"); len(names) != 1 {
 		t.Errorf("left: %v", names)
 	}
+}
+
+// TestCloneGoesOn: a clone of a mirror continues it where the primary is gone; of two that go on, the one that comes later
+// stops and overwrites nothing.
+func TestCloneGoesOn(t *testing.T) {
+	store := objstore.NewMem()
+	fs := vfs.NewMem()
+	o := Options{MirrorFlush: -1, RetainVersions: 100, MirrorRetain: time.Hour}
+	o.UseMirror(store)
+	db := openMem(t, fs, o)
+	m := model{}
+	for id := range int64(50) {
+		_, err := db.Put(testRow(id, id))
+		must(t, err)
+		m[id] = id
+		if id%20 == 0 {
+			waitMirrored(t, db)
+		}
+	}
+	waitMirrored(t, db)
+	old := db.c.state.manifest.Version - 1
+	db.Free() // the machine is gone
+	_, err := Clone(remoteURL, "/restored", CloneOptions{fs: fs, store: store})
+	must(t, err)
+	_, err = Clone(remoteURL, "/older", CloneOptions{fs: fs, store: store, Version: old})
+	must(t, err)
+	o.fs = fs
+	next, err := Open("/restored", o)
+	must(t, err)
+	defer next.Free()
+	check(t, next, m)
+	_, err = next.Put(testRow(1000, 1000))
+	must(t, err)
+	m[1000] = 1000
+	waitMirrored(t, next)
+	check(t, openRemote(t, newRequestLog(store), Options{}), m)
+	for _, dir := range []string{"/db", "/older"} { // the machine comes back; somebody goes on from an older version
+		stale, err := Open(dir, o)
+		must(t, err)
+		_, err = stale.Put(testRow(2000, 2000))
+		must(t, err)
+		must(t, stale.Flush())
+		waitFor(t, "the mirror of "+dir+" stops", func() bool { return stale.MirrorStatus().State == "stopped" })
+		stale.Free()
+		check(t, openRemote(t, newRequestLog(store), Options{}), m)
+	}
+	_, err = next.Put(testRow(3000, 3000))
+	must(t, err)
+	m[3000] = 3000
+	waitMirrored(t, next)
+	check(t, openRemote(t, newRequestLog(store), Options{}), m)
 }
