@@ -227,7 +227,7 @@ func (c *concurrent) holdOne() error {
 			return fmt.Errorf("a held snapshot: %w", err)
 		}
 		if !maps.Equal(first, rows) {
-			return fmt.Errorf("a held snapshot changed: %s", difference(stateOf(first), rows, true))
+			return fmt.Errorf("a held snapshot changed: %s", difference(stateOf(first), rows, "", true))
 		}
 	}
 	return nil

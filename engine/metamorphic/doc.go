@@ -4,7 +4,7 @@
 // # Histories
 //
 // A history is a list of operations ([Op]): writes of every size, reads of every kind, flushes, compactions, snapshots
-// that are held, reader handles, re-opens, power cuts, full disks. Each operation has its own seed and finds its
+// that are held, reader handles, changes of the schema, re-opens, power cuts, full disks. Each operation has its own seed and finds its
 // objects (a held snapshot, say) in what there is when it runs, so that any part of a history is a history. That is
 // what [Shrink] builds on: it drops operations as long as the failure stays. [Generate] makes a history from a seed,
 // [History.String] and [Parse] are its text form.

@@ -34,7 +34,7 @@ var choices = []choice{
 	{OpCrashIn, 20, 1, 60},
 	{OpDiskFull, 12, 20, 100},
 	{OpDiskRelief, 24, 0, 0},
-	{OpSyncFails, 6, 1, 20},
+	{OpSyncFails, 10, 1, 20},
 	{OpReaderOpen, 20, 0, 0},
 	{OpReaderCheck, 30, 0, 0},
 	{OpReaderRefresh, 40, 0, 0},
@@ -49,6 +49,7 @@ var choices = []choice{
 	{OpRemember, 40, 0, 0},
 	{OpTravel, 50, 0, 0},
 	{OpChanges, 40, 0, 0},
+	{OpAlter, 25, 0, 0},
 }
 
 // Generate makes a history of n operations from a seed. Its configuration is the default one.

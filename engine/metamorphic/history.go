@@ -50,6 +50,7 @@ const (
 	OpRemember                  // flush, and remember the version with what it shows
 	OpTravel                    // read a remembered version
 	OpChanges                   // apply the change feed since a remembered version
+	OpAlter                     // change the schema, of what a transaction sees or of the table
 	numKinds
 )
 
@@ -58,6 +59,7 @@ var kindNames = [numKinds]string{
 	"read-held", "release", "scan", "walk", "step", "get", "multi-get", "check", "close", "kill", "crash", "crash-in",
 	"disk-full", "disk-relief", "sync-fails", "reader-open", "reader-check", "reader-refresh", "reader-free", "drop",
 	"replace", "txn-begin", "txn-write", "txn-read", "txn-end", "remember", "travel", "changes",
+	"alter",
 }
 
 // String returns the name used in the text form.

@@ -99,7 +99,7 @@ func (r *run) recover() error {
 
 // settle finds out which of the possible states the database came back in. Opening makes what it finds durable.
 func (r *run) settle(candidates []*state, afterCut bool) error {
-	rows, hasTable, err := r.rows()
+	rows, shape, hasTable, err := r.rows()
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (r *run) settle(candidates []*state, afterCut bool) error {
 	defer r.mu.Unlock()
 	r.inFlight, r.maybe = nil, nil
 	for _, s := range slices.Backward(candidates) {
-		if s.hasTable != hasTable || !s.equal(rows) {
+		if s.hasTable != hasTable || s.shape() != shape || !s.equal(rows) {
 			continue
 		}
 		if afterCut {
@@ -117,7 +117,7 @@ func (r *run) settle(candidates []*state, afterCut bool) error {
 		return nil
 	}
 	return fmt.Errorf("it came back in none of %d possible states, the newest of which differs so: %s", len(candidates),
-		difference(candidates[len(candidates)-1], rows, hasTable))
+		difference(candidates[len(candidates)-1], rows, shape, hasTable))
 }
 
 // sawCut tells what kind of power cut it was that left s.
@@ -146,25 +146,25 @@ func (r *run) leave() {
 }
 
 // rows reads the whole table.
-func (r *run) rows() (rows map[int64]int64, hasTable bool, err error) {
+func (r *run) rows() (rows map[int64]int64, shape string, hasTable bool, err error) {
 	s, err := r.db.Snapshot()
 	if engine.CodeOf(err) == engine.CodeNotFound {
-		return nil, false, nil
+		return nil, "", false, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, "", false, err
 	}
 	defer s.Close()
-	rows = map[int64]int64{}
+	rows, shape = map[int64]int64{}, shapeOfSchema(s.Schema())
 	it, err := s.Scan(engine.ScanOptions{Projection: []int{colID, colPayload}})
 	if err != nil {
-		return nil, false, err
+		return nil, "", false, err
 	}
 	defer it.Close()
 	for {
 		c, err := it.Next()
 		if err != nil || c == nil {
-			return rows, true, err
+			return rows, shape, true, err
 		}
 		for i := range c.N {
 			rows[c.Cols[0].Value(i).Int64()] = c.Cols[1].Value(i).Int64()
@@ -173,9 +173,12 @@ func (r *run) rows() (rows map[int64]int64, hasTable bool, err error) {
 }
 
 // difference says how a table differs from a state.
-func difference(want *state, rows map[int64]int64, hasTable bool) string {
+func difference(want *state, rows map[int64]int64, shape string, hasTable bool) string {
 	if want.hasTable != hasTable {
 		return fmt.Sprintf("there is a table: %v", hasTable)
+	}
+	if want.shape() != shape {
+		return fmt.Sprintf("columns %s instead of %s", shape, want.shape())
 	}
 	text := fmt.Sprintf("%d rows instead of %d", len(rows), len(want.live()))
 	ids := slices.Sorted(maps.Keys(rows))

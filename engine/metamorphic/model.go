@@ -14,6 +14,9 @@ type state struct {
 	generation int
 	hasTable   bool
 	cells      map[int64]cell
+	// extras are the columns besides those of the schema, alters how often it was changed.
+	extras []extra
+	alters int
 
 	once sync.Once
 	ids  []int64
@@ -36,7 +39,10 @@ type edit struct {
 
 // with applies a change: of several edits of a key the last one counts.
 func (s *state) with(edits []edit) *state {
-	next := &state{changes: s.changes + 1, generation: s.generation, hasTable: s.hasTable, cells: maps.Clone(s.cells)}
+	next := &state{
+		changes: s.changes + 1, generation: s.generation, hasTable: s.hasTable, cells: maps.Clone(s.cells),
+		extras: s.extras, alters: s.alters,
+	}
 	last := map[int64]edit{}
 	for _, e := range edits {
 		last[e.id] = e
@@ -53,11 +59,13 @@ func (s *state) with(edits []edit) *state {
 }
 
 func (s *state) dropped() *state {
-	return &state{changes: s.changes + 1, generation: s.generation, cells: map[int64]cell{}}
+	return &state{changes: s.changes + 1, generation: s.generation, cells: map[int64]cell{}, alters: s.alters}
 }
 
 func (s *state) created() *state {
-	return &state{changes: s.changes + 1, generation: s.generation + 1, hasTable: true, cells: map[int64]cell{}}
+	return &state{
+		changes: s.changes + 1, generation: s.generation + 1, hasTable: true, cells: map[int64]cell{}, alters: s.alters,
+	}
 }
 
 func (s *state) get(id int64) (payload int64, found bool) {

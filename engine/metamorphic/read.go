@@ -55,14 +55,14 @@ func checkGet(s *engine.Snapshot, want *state, id int64) error {
 	if err != nil {
 		return err
 	}
-	payload, there := want.get(id)
+	_, there := want.get(id)
 	if found != there {
 		return fmt.Errorf("get of key %d: found is %v, not %v", id, found, there)
 	}
 	if !found {
 		return nil
 	}
-	return checkRow(cols, 0, allColumns, id, payload)
+	return want.checkRow(cols, 0, want.projection(), id)
 }
 
 // multiGet looks many keys up at once, some of them twice.
@@ -82,7 +82,7 @@ func (r *run) multiGet(s *engine.Snapshot, want *state, n int, rng *rand.Rand) e
 	}
 	at := 0
 	for i, id := range ids {
-		payload, there := want.get(id)
+		_, there := want.get(id)
 		if found[i] != there {
 			return fmt.Errorf("multi-get of key %d: found is %v, not %v", id, found[i], there)
 		}
@@ -92,7 +92,7 @@ func (r *run) multiGet(s *engine.Snapshot, want *state, n int, rng *rand.Rand) e
 		if at == rows.N {
 			return fmt.Errorf("multi-get of key %d: it has only %d rows", id, rows.N)
 		}
-		if err := checkRow(rows, at, allColumns, id, payload); err != nil {
+		if err := want.checkRow(rows, at, want.projection(), id); err != nil {
 			return fmt.Errorf("multi-get: %w", err)
 		}
 		at++
@@ -123,9 +123,9 @@ func (r *run) scan(s *engine.Snapshot, want *state, rng *rand.Rand) error {
 	if rng.IntN(2) == 0 {
 		o.BatchRows = 1 + rng.IntN(100)
 	}
-	projection := allColumns
-	if rng.IntN(2) == 0 {
-		projection = rng.Perm(numColumns)[:1+rng.IntN(numColumns)]
+	projection := want.projection()
+	if n := len(projection); rng.IntN(2) == 0 {
+		projection = rng.Perm(n)[:1+rng.IntN(n)]
 		o.Projection = projection
 	}
 	var ids []int64
@@ -167,8 +167,7 @@ func checkScan(s *engine.Snapshot, o engine.ScanOptions, projection []int, want 
 			if n == len(ids) {
 				return fmt.Errorf("more than the %d rows there are", len(ids))
 			}
-			payload, _ := want.get(ids[n])
-			if err := checkRow(c, i, projection, ids[n], payload); err != nil {
+			if err := want.checkRow(c, i, projection, ids[n]); err != nil {
 				return fmt.Errorf("row %d: %w", n, err)
 			}
 			n++
@@ -198,7 +197,7 @@ func (r *run) checkAll() error {
 
 // checkSnapshot compares a whole snapshot: by a scan, by some gets, and as the DuckDB extension reads.
 func (r *run) checkSnapshot(s *engine.Snapshot, want *state) error {
-	if err := checkScan(s, engine.ScanOptions{}, allColumns, want, want.live()); err != nil {
+	if err := checkScan(s, engine.ScanOptions{}, want.projection(), want, want.live()); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
 	for id := range min(r.keys, 5) {
@@ -225,11 +224,10 @@ func (r *run) checkParts(s *engine.Snapshot, want *state) error {
 			return fmt.Errorf("key %d is in %s and in %s", id, before, where)
 		}
 		seen[id] = where
-		payload, found := want.get(id)
-		if !found {
+		if _, found := want.get(id); !found {
 			return fmt.Errorf("key %d is in %s, though it has no row", id, where)
 		}
-		if err := checkRow(c, i, allColumns, id, payload); err != nil {
+		if err := want.checkRow(c, i, want.projection(), id); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		return nil
@@ -242,7 +240,7 @@ func (r *run) checkParts(s *engine.Snapshot, want *state) error {
 		if !slices.IsSorted(dead) || len(dead) > 0 && int64(dead[len(dead)-1]) >= f.Rows {
 			return fmt.Errorf("the deleted rows of %s are not ascending, or not all below %d", f.Path, f.Rows)
 		}
-		err = r.eachRow(s, f, func(c *engine.Columns, i int, pos int64) error {
+		err = r.eachRow(s, f, want.projection(), func(c *engine.Columns, i int, pos int64) error {
 			if _, hidden := slices.BinarySearch(dead, uint32(pos)); hidden {
 				return nil
 			}
@@ -282,13 +280,13 @@ func (r *run) deletes(s *engine.Snapshot, i int) ([]uint32, error) {
 }
 
 // eachRow reads a data file as a stranger would.
-func (r *run) eachRow(s *engine.Snapshot, f engine.FileInfo, fn func(c *engine.Columns, i int, pos int64) error) error {
+func (r *run) eachRow(s *engine.Snapshot, f engine.FileInfo, projection []int, fn func(c *engine.Columns, i int, pos int64) error) error {
 	file, err := sst.Open(r.disk.mem, f.Path, f.Size, s.Schema(), sst.NewCache(0))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	it := file.NewIter(sst.IterOptions{Projection: allColumns})
+	it := file.NewIter(sst.IterOptions{Projection: projection})
 	defer it.Close()
 	rows := int64(0)
 	for {

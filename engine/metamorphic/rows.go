@@ -66,9 +66,34 @@ func sameValue(a, b engine.Value) bool {
 	return a.Null == b.Null && (a.Null || a.Lo == b.Lo && a.Hi == b.Hi && bytes.Equal(a.Bytes, b.Bytes))
 }
 
-// checkRow compares row i of c, whose columns are those of the projection, with the row of a key.
+// newRow returns the row of a key with a payload that is written to the table of a state.
+func (s *state) newRow(id, payload int64) []engine.Value {
+	return s.rowAs(id, cell{payload: payload, changed: s.changes + 1})
+}
+
+// row returns the row of a key that has one.
+func (s *state) row(id int64) []engine.Value { return s.rowAs(id, s.cells[id]) }
+
+func (s *state) rowAs(id int64, c cell) []engine.Value {
+	row := rowOf(id, c.payload)
+	for _, x := range s.extras {
+		row = append(row, x.value(c))
+	}
+	return row
+}
+
+// checkRow compares row i of c, whose columns are those of the projection, with the row of a key in a table without other
+// columns.
 func checkRow(c *engine.Columns, i int, projection []int, id, payload int64) error {
-	want := rowOf(id, payload)
+	return compareRow(c, i, projection, id, rowOf(id, payload))
+}
+
+// checkRow compares row i of c, whose columns are those of the projection, with the row of a key.
+func (s *state) checkRow(c *engine.Columns, i int, projection []int, id int64) error {
+	return compareRow(c, i, projection, id, s.row(id))
+}
+
+func compareRow(c *engine.Columns, i int, projection []int, id int64, want []engine.Value) error {
 	for j, col := range projection {
 		if got := c.Cols[j].Value(i); !sameValue(got, want[col]) {
 			return fmt.Errorf("key %d, column %d: %s instead of %s", id, col, show(got), show(want[col]))

@@ -221,6 +221,8 @@ func (r *run) do(op Op, rng *rand.Rand) error {
 		return r.reader(op.Kind, rng)
 	case OpDrop:
 		return r.drop(op.N > 0)
+	case OpAlter:
+		return r.alter(rng)
 	case OpReplace:
 		return r.replace(op, rng)
 	case OpTxnBegin, OpTxnWrite, OpTxnRead, OpTxnEnd:

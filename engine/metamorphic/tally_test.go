@@ -10,7 +10,7 @@ import (
 // events are what histories must have gone through: one that meets none of them shows nothing.
 var events = []string{
 	"flushes", "bulk loads", "compactions", "files collected", "conflicts", "interrupts", "full disks", "failed syncs",
-	"refreshes of readers", "older versions", "change feeds", "power cuts", "power cuts that lost changes", "power cuts that left the change under way",
+	"refreshes of readers", "older versions", "change feeds", "changes of the schema", "power cuts", "power cuts that lost changes", "power cuts that left the change under way",
 }
 
 // tally counts events.

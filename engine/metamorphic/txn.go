@@ -14,6 +14,23 @@ type openTxn struct {
 	began *state
 	sees  *state
 	edits []edit
+	// steps are what it has done, and alters says that it has changed the schema.
+	steps  []func(*state) *state
+	alters bool
+}
+
+// did takes note of what a transaction has done.
+func (o *openTxn) did(step func(*state) *state) {
+	o.steps = append(o.steps, step)
+	o.sees = step(o.sees)
+}
+
+// after returns the state that the transaction makes of one.
+func (o *openTxn) after(s *state) *state {
+	for _, step := range o.steps {
+		s = step(s)
+	}
+	return s
 }
 
 // mostTxns is how many transactions are open at most.
@@ -71,7 +88,7 @@ func (r *run) writeTxn(o *openTxn, op Op, rng *rand.Rand) error {
 		if e.del {
 			err = w.Delete(keyOf(e.id))
 		} else {
-			err = w.Put(rowOf(e.id, e.payload))
+			err = w.Put(o.sees.newRow(e.id, e.payload))
 		}
 		if err != nil {
 			return err
@@ -84,7 +101,7 @@ func (r *run) writeTxn(o *openTxn, op Op, rng *rand.Rand) error {
 		return err
 	}
 	o.edits = append(o.edits, edits...)
-	o.sees = o.sees.with(edits)
+	o.did(func(s *state) *state { return s.with(edits) })
 	return nil
 }
 
@@ -109,18 +126,21 @@ func (r *run) commitTxn(o *openTxn) error {
 	cur := r.current()
 	must, may := o.conflicts(cur)
 	if !must {
-		r.begin(cur.with(o.edits))
+		r.begin(o.after(cur))
 	}
 	_, err := o.t.Commit()
 	switch {
 	case err == nil && must:
 		return fmt.Errorf("a transaction was committed whose rows were changed since its begin")
-	case err == nil && len(o.edits) == 0:
+	case err == nil && len(o.edits) == 0 && !o.alters:
 		r.failed(false) // nothing has changed
 		return nil
 	case err == nil:
-		r.succeeded(false)
+		r.succeeded(o.alters)
 		r.saw("transactions", 1)
+		if o.alters {
+			r.saw("transactions that changed the schema", 1)
+		}
 		return nil
 	}
 	_, syncFailed := r.disk.trouble()
@@ -135,10 +155,10 @@ func (r *run) commitTxn(o *openTxn) error {
 // conflicts reports whether the commit must fail in a state, and whether it may: of a key that was and is absent nobody
 // may know any more that it came and went.
 func (o *openTxn) conflicts(cur *state) (must, may bool) {
-	if len(o.edits) == 0 {
+	if len(o.edits) == 0 && !o.alters {
 		return false, false
 	}
-	if cur.generation != o.began.generation || !cur.hasTable {
+	if cur.generation != o.began.generation || cur.alters != o.began.alters || !cur.hasTable {
 		return true, true
 	}
 	for _, e := range o.edits {

@@ -79,8 +79,7 @@ func (w *walk) compare(c *engine.Columns) error {
 		return fmt.Errorf("%d rows more than there are", c.N-len(w.ids))
 	}
 	for i := range c.N {
-		payload, _ := w.state.get(w.ids[i])
-		if err := checkRow(c, i, allColumns, w.ids[i], payload); err != nil {
+		if err := w.state.checkRow(c, i, w.state.projection(), w.ids[i]); err != nil {
 			return err
 		}
 	}

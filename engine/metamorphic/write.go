@@ -45,7 +45,7 @@ func (r *run) guarded(op Op, rng *rand.Rand) error {
 		return nil
 	}
 	h := r.held[rng.IntN(len(r.held))]
-	if h.state.generation != r.current().generation || h.opening != r.opening {
+	if h.state.generation != r.current().generation || h.state.alters != r.current().alters || h.opening != r.opening {
 		return nil
 	}
 	return r.change(r.edits(op.N, rng), &h, nil)
@@ -83,7 +83,7 @@ func (r *run) change(edits []edit, guard *held, interrupt func() bool) error {
 		}
 	}
 	r.begin(cur.with(edits))
-	err = r.write(w, edits)
+	err = r.write(w, cur, edits)
 	code := engine.CodeOf(err)
 	switch {
 	case err == nil && must:
@@ -105,7 +105,7 @@ func (r *run) change(edits []edit, guard *held, interrupt func() bool) error {
 	return err
 }
 
-func (r *run) write(w *engine.Write, edits []edit) error {
+func (r *run) write(w *engine.Write, to *state, edits []edit) error {
 	for _, e := range edits {
 		if r.hooks.lose != nil && r.hooks.lose(e) {
 			continue
@@ -114,7 +114,7 @@ func (r *run) write(w *engine.Write, edits []edit) error {
 		if e.del {
 			err = w.Delete(keyOf(e.id))
 		} else {
-			err = w.Put(rowOf(e.id, e.payload))
+			err = w.Put(to.newRow(e.id, e.payload))
 		}
 		if err != nil {
 			return err
@@ -166,8 +166,9 @@ func (r *run) replace(op Op, rng *rand.Rand) error {
 	}
 	defer w.Close()
 	edits := r.edits(op.N, rng)
-	r.begin(r.current().created().with(edits))
-	return r.definition(r.write(w, edits))
+	created := r.current().created()
+	r.begin(created.with(edits))
+	return r.definition(r.write(w, created, edits))
 }
 
 func (r *run) definition(err error) error {
