@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -213,138 +214,138 @@ func TestTransactionAlterWrites(t *testing.T) {
 	}
 }
 
+// alterPair is a table that is changed at once, and one that is changed alike through a transaction.
+type alterPair struct {
+	t       *testing.T
+	rng     *rand.Rand
+	one, db *DB
+	txn     *Txn // of db, once it has begun
+	n       int64
+	columns []string
+	wide    int // how often the type of a was made wider
+}
+
+// row makes up a row of a key.
+func (p *alterPair) row(id int64) []Value {
+	vals := make([]Value, len(p.columns))
+	for i, c := range p.columns {
+		switch {
+		case c == "id":
+			vals[i] = Int(id)
+		case p.rng.IntN(4) == 0:
+			vals[i] = Null()
+		case c == "b":
+			vals[i] = String(fmt.Sprint("text ", p.rng.IntN(1000)))
+		default:
+			vals[i] = Int(p.rng.Int64N(1000))
+		}
+	}
+	return vals
+}
+
+// change puts or deletes the same rows of both.
+func (p *alterPair) change() {
+	var rows [][]Value
+	for range p.rng.Int64N(p.n) + 1 {
+		rows = append(rows, p.row(p.rng.Int64N(p.n)))
+	}
+	deleted, key := p.rng.IntN(3) == 0, slices.Index(p.columns, "id")
+	begin := p.db.NewWrite
+	if p.txn != nil {
+		begin = func() (*Write, error) { return p.txn.NewWrite(p.db) }
+	}
+	for _, begin := range []func() (*Write, error){p.one.NewWrite, begin} {
+		w, err := begin()
+		must(p.t, err)
+		for _, r := range rows {
+			if deleted {
+				must(p.t, w.Delete([]Value{r[key]}))
+			} else {
+				must(p.t, w.Put(r))
+			}
+		}
+		_, err = w.Commit()
+		must(p.t, err)
+		w.Close()
+	}
+}
+
+// alteration makes up a change of the schema, nil for none.
+func (p *alterPair) alteration(step int) Alteration {
+	switch p.rng.IntN(6) {
+	case 0:
+		name := fmt.Sprint("n", step)
+		p.columns = append(p.columns, name)
+		if p.rng.IntN(2) == 0 {
+			return addInt(name, byte(step), 0, 0, 0)
+		}
+		return addInt(name)
+	case 1:
+		if i := p.rng.IntN(len(p.columns)); !slices.Contains([]string{"id", "a", "b"}, p.columns[i]) {
+			name := p.columns[i]
+			p.columns = slices.Delete(p.columns, i, i+1)
+			return DropColumn{Name: name}
+		}
+	case 2:
+		if types := []Kind{KindInteger, KindBigInt, KindHugeInt}; p.wide < 2 {
+			p.wide++
+			return SetType{Name: "a", Type: Type{Kind: types[p.wide]}}
+		}
+	case 3:
+		return SetDefault{Name: "b", SQL: fmt.Sprint(step)}
+	}
+	return nil
+}
+
+func (p *alterPair) rowsOfOne() string {
+	s, err := p.one.Snapshot()
+	must(p.t, err)
+	defer s.Close()
+	return rowsText(p.t, s)
+}
+
+func (p *alterPair) run(fs vfs.FS) {
+	for range 4 {
+		p.change()
+		if p.rng.IntN(3) == 0 {
+			must(p.t, p.one.Flush())
+			must(p.t, p.db.Flush())
+		}
+	}
+	txn, err := p.db.Begin()
+	must(p.t, err)
+	p.txn = txn
+	for step := range 10 {
+		if op := p.alteration(step); op != nil {
+			must(p.t, p.one.Alter(op))
+			must(p.t, txn.Alter(p.db, op))
+		} else {
+			p.change()
+		}
+		if p.n < 100 || step == 9 {
+			wantTxnRows(p.t, txn, p.rowsOfOne())
+		}
+	}
+	_, err = txn.Commit()
+	must(p.t, err)
+	wantRowsAlways(p.t, p.db, fs, p.rowsOfOne())
+}
+
 // TestTransactionAlterRandom does the same things to a table at once and to one through a transaction.
 func TestTransactionAlterRandom(t *testing.T) {
 	for seed := range uint64(unlessShort(15, 3)) {
-		rng := rand.New(rand.NewPCG(seed, 3))
 		fs := vfs.NewMem()
 		o := Options{NoAutoCompaction: true, MemtableBytes: minMemtableBytes}
-		one, db := openEvolving(t, vfs.NewMem(), o), openEvolving(t, fs, o)
-		both := func(fn func(db *DB) error) {
-			must(t, fn(one))
-			must(t, fn(db))
+		p := &alterPair{
+			t: t, rng: rand.New(rand.NewPCG(seed, 3)), one: openEvolving(t, vfs.NewMem(), o), db: openEvolving(t, fs, o),
+			n: 30, columns: []string{"a", "id", "b"},
 		}
-		n := int64(30)
 		if seed%10 == 0 {
-			n = 1_000
+			p.n = 1_000
 		}
-		types := []Kind{KindInteger, KindBigInt, KindHugeInt}
-		wide := 0
-		columns := []string{"a", "id", "b"}
-		row := func(id int64) []Value {
-			vals := make([]Value, len(columns))
-			for i, c := range columns {
-				switch {
-				case c == "id":
-					vals[i] = Int(id)
-				case rng.IntN(4) == 0:
-					vals[i] = Null()
-				case c == "b":
-					vals[i] = String(fmt.Sprint("text ", rng.IntN(1000)))
-				default:
-					vals[i] = Int(rng.Int64N(1000))
-				}
-			}
-			return vals
-		}
-		change := func(apply ...func(fn func(w *Write) error)) {
-			var rows [][]Value
-			for range rng.Int64N(n) + 1 {
-				rows = append(rows, row(rng.Int64N(n)))
-			}
-			deleted := rng.IntN(3) == 0
-			for _, a := range apply {
-				a(func(w *Write) error {
-					for _, r := range rows {
-						var err error
-						if deleted {
-							for i, c := range columns {
-								if c == "id" {
-									err = w.Delete([]Value{r[i]})
-								}
-							}
-						} else {
-							err = w.Put(r)
-						}
-						if err != nil {
-							return err
-						}
-					}
-					_, err := w.Commit()
-					return err
-				})
-			}
-		}
-		auto := func(db *DB) func(fn func(w *Write) error) {
-			return func(fn func(w *Write) error) {
-				w, err := db.NewWrite()
-				must(t, err)
-				defer w.Close()
-				must(t, fn(w))
-			}
-		}
-		for range 4 {
-			change(auto(one), auto(db))
-			if rng.IntN(3) == 0 {
-				both((*DB).Flush)
-			}
-		}
-		txn, err := db.Begin()
-		must(t, err)
-		inTxn := func(fn func(w *Write) error) {
-			w, err := txn.NewWrite(db)
-			must(t, err)
-			defer w.Close()
-			must(t, fn(w))
-		}
-		compare := func() {
-			s, err := one.Snapshot()
-			must(t, err)
-			want := rowsText(t, s)
-			s.Close()
-			wantTxnRows(t, txn, want)
-		}
-		for step := range 10 {
-			var op Alteration
-			switch rng.IntN(6) {
-			case 0:
-				name := fmt.Sprint("n", step)
-				op = addInt(name)
-				if rng.IntN(2) == 0 {
-					op = addInt(name, byte(step), 0, 0, 0)
-				}
-				columns = append(columns, name)
-			case 1:
-				if i := rng.IntN(len(columns)); columns[i] != "id" && columns[i] != "a" && columns[i] != "b" {
-					op = DropColumn{Name: columns[i]}
-					columns = append(columns[:i:i], columns[i+1:]...)
-				}
-			case 2:
-				if wide < 2 {
-					wide++
-					op = SetType{Name: "a", Type: Type{Kind: types[wide]}}
-				}
-			case 3:
-				op = SetDefault{Name: "b", SQL: fmt.Sprint(step)}
-			default:
-				change(auto(one), inTxn)
-			}
-			if op != nil {
-				must(t, one.Alter(op))
-				must(t, txn.Alter(db, op))
-			}
-			if n < 100 || step == 9 {
-				compare()
-			}
-		}
-		_, err = txn.Commit()
-		must(t, err)
-		s, err := one.Snapshot()
-		must(t, err)
-		wantRowsAlways(t, db, fs, rowsText(t, s))
-		s.Close()
-		one.Free()
-		db.Free()
+		p.run(fs)
+		p.one.Free()
+		p.db.Free()
 	}
 }
 

@@ -122,28 +122,48 @@ func TestTransactionTables(t *testing.T) {
 	checkTables(t, db, want)
 }
 
-// TestTransactionDefinitions: tables that come and go in a transaction are in its own view, and in the database with its
-// commit; of two that make one name the later one fails.
-func TestTransactionDefinitions(t *testing.T) {
+// definitions is a database with table t, and what its tables hold.
+type definitions struct {
+	t    *testing.T
+	db   *DB
+	want map[string]model
+}
+
+func newDefinitions(t *testing.T) *definitions {
 	db := openMem(t, vfs.NewMem(), Options{MemtableBytes: minMemtableBytes})
-	defer db.Free()
+	t.Cleanup(db.Free)
 	_, err := db.Put(testRow(1, 8))
 	must(t, err)
-	begin := func() *Txn {
-		txn, err := db.Begin()
-		must(t, err)
-		return txn
-	}
-	ends := func(txn *Txn, code int) {
-		t.Helper()
-		_, err := txn.Commit()
-		if got := CodeOf(err); int(got) != code {
-			t.Fatalf("commit: %v, want code %d", err, code)
-		}
-	}
-	want := map[string]model{"t": {1: 8}}
+	return &definitions{t, db, map[string]model{"t": {1: 8}}}
+}
 
-	created := begin()
+func (d *definitions) begin() *Txn {
+	d.t.Helper()
+	txn, err := d.db.Begin()
+	must(d.t, err)
+	return txn
+}
+
+// ends commits a transaction, which is to have that result, and compares the tables.
+func (d *definitions) ends(txn *Txn, code int) {
+	d.t.Helper()
+	_, err := txn.Commit()
+	if got := CodeOf(err); int(got) != code {
+		d.t.Fatalf("commit: %v, want code %d", err, code)
+	}
+	d.check()
+}
+
+func (d *definitions) check() {
+	d.t.Helper()
+	checkTables(d.t, d.db, d.want)
+}
+
+// TestTransactionDefinitions: tables that are made in a transaction are in its own view, and in the database with its
+// commit; of two that make one name the later one fails.
+func TestTransactionDefinitions(t *testing.T) {
+	d := newDefinitions(t)
+	created := d.begin()
 	must(t, created.CreateTable(schemaOf("new")))
 	wantCode(t, created.CreateTable(schemaOf("NEW")), CodeAlreadyExists)
 	m := model{}
@@ -152,38 +172,40 @@ func TestTransactionDefinitions(t *testing.T) {
 	if names := created.TableNames(); !slices.Equal(names, []string{"new", "t"}) {
 		t.Fatalf("it sees %v", names)
 	}
-	checkTables(t, db, want)
-	rolledBack := begin()
+	d.check()
+	rolledBack := d.begin()
 	must(t, rolledBack.CreateTable(schemaOf("other")))
 	rolledBack.Rollback()
-	checkTables(t, db, want)
-	late := begin()
+	d.check()
+	late := d.begin()
 	must(t, late.CreateTable(schemaOf("new")))
-	putIn(t, created, "t", want["t"], 4001) // two manifests
-	ends(created, int(CodeOK))
-	want["new"] = m
-	checkTables(t, db, want)
-	ends(late, int(CodeConflict))
-	checkTables(t, db, want)
+	putIn(t, created, "t", d.want["t"], 4001) // two manifests
+	d.want["new"] = m
+	d.ends(created, int(CodeOK))
+	d.ends(late, int(CodeConflict))
 
 	// created, filled, dropped: nothing
-	nothing := begin()
+	nothing := d.begin()
 	must(t, nothing.CreateTable(schemaOf("gone")))
 	putIn(t, nothing, "gone", model{}, 1)
 	must(t, nothing.DropTable("gone"))
 	wantCode(t, nothing.DropTable("gone"), CodeNotFound)
-	putIn(t, nothing, "t", want["t"], 20)
-	ends(nothing, int(CodeOK))
-	checkTables(t, db, want)
+	putIn(t, nothing, "t", d.want["t"], 20)
+	d.ends(nothing, int(CodeOK))
+}
 
-	// dropped and rolled back, dropped by two, dropped and made anew
-	drop := begin()
+// TestTransactionDrops: dropped and rolled back, dropped by two, dropped and made anew.
+func TestTransactionDrops(t *testing.T) {
+	d := newDefinitions(t)
+	must(t, d.db.CreateTable(schemaOf("new")))
+	d.want["new"] = model{}
+	drop := d.begin()
 	must(t, drop.DropTable("new"))
-	_, err = drop.SnapshotOf("new")
+	_, err := drop.SnapshotOf("new")
 	wantCode(t, err, CodeNotFound)
 	drop.Rollback()
-	checkTables(t, db, want)
-	replace, second := begin(), begin()
+	d.check()
+	replace, second := d.begin(), d.begin()
 	must(t, second.DropTable("new"))
 	must(t, replace.DropTable("new"))
 	other := schemaOf("new")
@@ -196,30 +218,29 @@ func TestTransactionDefinitions(t *testing.T) {
 	}
 	must(t, replace.DropTable("new"))
 	must(t, replace.CreateTable(schemaOf("new")))
-	m = model{}
-	putIn(t, replace, "new", m, 7)
-	ends(replace, int(CodeOK))
-	want["new"] = m
-	checkTables(t, db, want)
-	ends(second, int(CodeConflict))
-	last := begin()
+	putIn(t, replace, "new", d.want["new"], 7)
+	d.ends(replace, int(CodeOK))
+	d.ends(second, int(CodeConflict))
+	last := d.begin()
 	must(t, last.DropTable("new"))
-	ends(last, int(CodeOK))
-	delete(want, "new")
-	checkTables(t, db, want)
+	delete(d.want, "new")
+	d.ends(last, int(CodeOK))
+}
 
-	// a table with its rows in one statement, large, in the place of another one
-	as := begin()
-	_, err = as.NewTableWrite(schemaOf("t"), false)
+// TestTransactionTableAs: a table with its rows in one statement, large, in the place of another one.
+func TestTransactionTableAs(t *testing.T) {
+	d := newDefinitions(t)
+	as := d.begin()
+	_, err := as.NewTableWrite(schemaOf("t"), false)
 	wantCode(t, err, CodeAlreadyExists)
 	w, err := as.NewTableWrite(schemaOf("t"), true)
 	must(t, err)
-	m = model{}
+	m := model{}
 	for id := range int64(20_000) {
 		must(t, w.Put(testRow(id, id)))
 		m[id] = id
 	}
-	checkTxn(t, as, "t", want["t"])
+	checkTxn(t, as, "t", d.want["t"])
 	_, err = w.Commit()
 	must(t, err)
 	w.Close()
@@ -227,10 +248,9 @@ func TestTransactionDefinitions(t *testing.T) {
 	given, err := as.NewTableWrite(schemaOf("x"), false)
 	must(t, err)
 	given.Close()
-	ends(as, int(CodeOK))
-	want["t"] = m
-	checkTables(t, db, want)
-	if st := db.Stats(); st.OpenTransactions != 0 || st.TransactionMemory != 0 || st.TransactionFileBytes != 0 {
+	d.want["t"] = m
+	d.ends(as, int(CodeOK))
+	if st := d.db.Stats(); st.OpenTransactions != 0 || st.TransactionMemory != 0 || st.TransactionFileBytes != 0 {
 		t.Fatalf("%+v", st.TxnStats)
 	}
 }
