@@ -131,8 +131,8 @@ func putFile(client *s3.Client, path, key string) int64 {
 
 // counter passes requests on to a server and counts them.
 type counter struct {
-	endpoint   string
-	n, deletes atomic.Int64
+	endpoint string
+	n        atomic.Int64
 }
 
 func startCounter(endpoint string) *counter {
@@ -144,9 +144,6 @@ func startCounter(endpoint string) *counter {
 	}}
 	c.endpoint = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.n.Add(1)
-		if r.Method == http.MethodDelete {
-			c.deletes.Add(1)
-		}
 		if *verbose {
 			fmt.Println(time.Now().Format(time.TimeOnly), r.Method, strings.TrimPrefix(r.URL.String(), "/"+bucket))
 		}

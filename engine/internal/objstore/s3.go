@@ -144,8 +144,8 @@ func (s *S3) ReadAt(ctx context.Context, key string, p []byte, offset int64) (n 
 		defer func() { _ = out.Body.Close() }()
 		s.bucketSeen.Store(true)
 		progress(0, 0)
-		if offset > 0 && out.ContentRange == nil {
-			return &refusal{"it does not read ranges"}
+		if from := aws.ToString(out.ContentRange); offset > 0 && !strings.HasPrefix(from, fmt.Sprintf("bytes %d-", offset)) {
+			return &refusal{fmt.Sprintf("asked for bytes from %d on, the store sent range %q", offset, from)}
 		}
 		n, err = io.ReadFull(progressReader{out.Body, func(n int) { progress(0, n) }}, p)
 		if n < len(p) && (out.ContentLength == nil || int64(n) == *out.ContentLength) && (err == io.EOF || err == io.ErrUnexpectedEOF) {

@@ -273,6 +273,46 @@ func TestS3Styles(t *testing.T) {
 	}
 }
 
+// TestS3Hosted has the bucket in the host's name, on a real server.
+func TestS3Hosted(t *testing.T) {
+	server := s3test.Start(t, "--virtual-domain", "s3.test")
+	address := strings.TrimPrefix(server.Endpoint, "http://")
+	asked := ""
+	quick(t, func(tuning *objstore.S3Tuning) {
+		tuning.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, host string) (net.Conn, error) {
+			asked = host
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}}
+	})
+	c := s3test.Config("http://s3.test")
+	c.URLStyle = "vhost"
+	s := openS3(t, "a b", c)
+	mustPut(t, s, "c d/e", random(1000))
+	wantBytes(t, s, "c d/e", random(1000))
+	if page, err := s.List(t.Context(), "c", "", 10); err != nil || len(page) != 1 {
+		t.Error(page, err)
+	}
+	if err := s.Delete(t.Context(), "c d/e"); err != nil {
+		t.Error(err)
+	}
+	if want := s3test.Bucket + ".s3.test:80"; asked != want {
+		t.Errorf("%s was asked, want %s", asked, want)
+	}
+}
+
+// TestS3NoRanges has a store that sends everything, whatever was asked for.
+func TestS3NoRanges(t *testing.T) {
+	quick(t, nil)
+	whole := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
+	s := openS3(t, "", s3test.NewFront(t, whole).Config())
+	p := make([]byte, 4)
+	if n, err := s.ReadAt(t.Context(), "k", p, 0); n != 4 || err != nil || string(p) != "0123" {
+		t.Errorf("%d bytes, %v: %s", n, err, p)
+	}
+	_, err := s.ReadAt(t.Context(), "k", p, 2)
+	wantFailure(t, err, base.CodeObjectStore, "range", "from 2 on")
+}
+
 // TestS3NoInstance has nobody, or somebody who does not answer, where instances find their credentials.
 func TestS3NoInstance(t *testing.T) {
 	quick(t, nil)

@@ -42,8 +42,8 @@ type Server struct {
 	Dir string
 }
 
-// Start starts versitygw for a test. It is stopped with the test.
-func Start(t testing.TB) *Server {
+// Start starts versitygw for a test, with further flags. It is stopped with the test.
+func Start(t testing.TB, flags ...string) *Server {
 	t.Helper()
 	bin := tool(t, "versitygw")
 	dir := t.TempDir()
@@ -55,7 +55,8 @@ func Start(t testing.TB) *Server {
 	}
 	address := freeAddress(t)
 	s.Endpoint = "http://" + address
-	cmd := exec.Command(bin, "--quiet", "--keep-alive", "--port", address, "posix", "--sidecar", filepath.Join(dir, "meta"), s.Dir)
+	args := append([]string{"--quiet", "--keep-alive", "--port", address}, flags...)
+	cmd := exec.Command(bin, append(args, "posix", "--sidecar", filepath.Join(dir, "meta"), s.Dir)...)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
 	run(t, cmd, s.Endpoint)
 	return s
