@@ -110,11 +110,11 @@ func merugo_open_with(cpath *C.char, options C.uintptr_t, out, cerr *C.uintptr_t
 		if err != nil {
 			return err
 		}
-		o, err := givenOptions(options)
+		o, interrupt, err := givenOpen(options)
 		if err != nil {
 			return err
 		}
-		db, err := engine.Open(path, o)
+		db, err := interruptible(interrupt, func() (*engine.DB, error) { return engine.Open(path, o) }, (*engine.DB).Free)
 		if err != nil {
 			return err
 		}
@@ -215,13 +215,15 @@ func merugo_flush(h C.uintptr_t, cerr *C.uintptr_t) C.int {
 }
 
 //export merugo_refresh
-func merugo_refresh(h C.uintptr_t, cerr *C.uintptr_t) C.int {
+func merugo_refresh(h C.uintptr_t, cwatch *C.MeruWatch, cerr *C.uintptr_t) C.int {
 	return call(cerr, func() error {
 		db, err := lookupDB(h)
 		if err != nil {
 			return err
 		}
-		return db.RefreshStale()
+		_, err = interruptible(readWatch(cwatch).interrupt, func() (struct{}, error) { return struct{}{}, db.RefreshStale() },
+			func(struct{}) {})
+		return err
 	})
 }
 

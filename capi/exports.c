@@ -20,6 +20,12 @@ int meru_open_with(const char *path, const MeruOptions *options, MeruHandle **db
 	return merugo_open_with((char *)path, HANDLE(options), OUT(db), OUT(err));
 }
 
+void meru_options_set_interrupt(MeruOptions *options, MeruInterruptFn interrupt, void *ctx) {
+	if (options && !capi_forked) {
+		merugo_options_set_interrupt(HANDLE(options), interrupt, (uintptr_t)ctx);
+	}
+}
+
 int meru_open_reader(const char *path, MeruHandle **db, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_open_reader((char *)path, OUT(db), OUT(err));
@@ -100,7 +106,7 @@ int meru_flush(MeruHandle *db, char **err) {
 
 int meru_refresh(MeruHandle *db, char **err) {
 	REFUSE_FORKED(err);
-	return merugo_refresh(HANDLE(db), OUT(err));
+	return merugo_refresh(HANDLE(db), NULL, OUT(err));
 }
 
 int meru_stats(const MeruHandle *db, MeruStats *stats, char **err) {
@@ -128,6 +134,11 @@ int meru_compact_range(MeruHandle *db, const MeruValue *lower, uintptr_t lower_c
 int meru_collect_garbage(MeruHandle *db, uint8_t dry_run, struct ArrowArrayStream *out, char **err) {
 	REFUSE_FORKED(err);
 	return merugo_collect_garbage(HANDLE(db), dry_run, out, OUT(err));
+}
+
+int meru_refresh_watched(MeruHandle *db, const MeruWatch *watch, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_refresh(HANDLE(db), (MeruWatch *)watch, OUT(err));
 }
 
 int meru_flush_watched(MeruHandle *db, const MeruWatch *watch, char **err) {

@@ -207,6 +207,12 @@ int meru_snapshot_file_open(const MeruSnapshot *snapshot, uintptr_t index, MeruF
 	return merugo_snapshot_file_open(HANDLE(snapshot), index, OUT(file), OUT(err));
 }
 
+void meru_file_set_interrupt(MeruFile *file, MeruInterruptFn interrupt, void *ctx) {
+	if (file && !capi_forked) {
+		merugo_file_set_interrupt(HANDLE(file), interrupt, (uintptr_t)ctx);
+	}
+}
+
 uint64_t meru_file_size(const MeruFile *file) {
 	if (!file || capi_forked) {
 		return 0;

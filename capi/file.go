@@ -15,7 +15,10 @@ import (
 )
 
 // file is what MeruFile stands for.
-type file struct{ f *engine.File }
+type file struct {
+	f         *engine.File
+	interrupt func() bool // nil: not to be asked
+}
 
 //export merugo_snapshot_file_open
 func merugo_snapshot_file_open(h, index C.uintptr_t, out, cerr *C.uintptr_t) C.int {
@@ -31,8 +34,17 @@ func merugo_snapshot_file_open(h, index C.uintptr_t, out, cerr *C.uintptr_t) C.i
 		if err != nil {
 			return err
 		}
-		*out = handles.add(&file{f})
+		*out = handles.add(&file{f: f})
 		return nil
+	})
+}
+
+//export merugo_file_set_interrupt
+func merugo_file_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.uintptr_t) {
+	quiet(func() {
+		if f, err := lookup[file](h, "file"); err == nil {
+			f.interrupt = asking(interrupt, ctx)
+		}
 	})
 }
 
@@ -66,7 +78,7 @@ func merugo_file_read(h C.uintptr_t, offset C.uint64_t, buffer unsafe.Pointer, n
 		if offset > math.MaxInt64 || n > math.MaxInt {
 			return invalid("arguments offset and n are %d and %d: no file is that large", uint64(offset), uint64(n))
 		}
-		read, err := f.f.ReadAt(unsafe.Slice((*byte)(buffer), int(n)), int64(offset))
+		read, err := f.f.ReadAtUnless(unsafe.Slice((*byte)(buffer), int(n)), int64(offset), f.interrupt)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}

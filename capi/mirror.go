@@ -22,7 +22,8 @@ func merugo_mirror_wait(h C.uintptr_t, milliseconds C.uint64_t, cwatch *C.MeruWa
 			return err
 		}
 		const longest = 1 << 40 // milliseconds; beyond what a time.Duration holds with room to spare
-		there, err := waitForMirror(db, time.Duration(min(uint64(milliseconds), longest))*time.Millisecond, readWatch(cwatch))
+		timeout := time.Duration(min(uint64(milliseconds), longest)) * time.Millisecond
+		there, err := db.WaitForMirror(timeout, readWatch(cwatch).interrupt)
 		if err != nil {
 			return err
 		}
@@ -30,27 +31,6 @@ func merugo_mirror_wait(h C.uintptr_t, milliseconds C.uint64_t, cwatch *C.MeruWa
 		engine.DrainLog()
 		return nil
 	})
-}
-
-// waitForMirror waits until the mirror has what is in files now.
-func waitForMirror(db *engine.DB, timeout time.Duration, w watch) (bool, error) {
-	const often = 10 * time.Millisecond
-	first := db.MirrorStatus()
-	for end := time.Now().Add(timeout); ; time.Sleep(often) {
-		s := db.MirrorStatus()
-		switch {
-		case s.State == "off" || s.State == "stopped":
-			return false, nil
-		case s.State == "idle" && s.Seq >= first.VisibleSeq,
-			// While others go on writing there may be no idle moment.
-			first.Seq < first.VisibleSeq && s.Seq >= first.VisibleSeq:
-			return true, nil
-		case !time.Now().Before(end):
-			return false, nil
-		case w.interrupt != nil && w.interrupt():
-			return false, engine.Errorf(engine.CodeCancelled, "interrupted")
-		}
-	}
 }
 
 func mirrorReport(db *engine.DB) *report {

@@ -13,26 +13,29 @@ import (
 
 // openOptions is what MeruOptions stands for.
 type openOptions struct {
-	mu sync.Mutex
-	o  engine.Options
+	mu        sync.Mutex
+	o         engine.Options
+	interrupt func() bool // of an open; nil: not to be asked
 }
 
 // givenOptions returns the options of a handle that may be NULL.
 func givenOptions(h C.uintptr_t) (o engine.Options, err error) {
+	o, _, err = givenOpen(h)
+	return o, err
+}
+
+// givenOpen returns whom to ask as well.
+func givenOpen(h C.uintptr_t) (o engine.Options, interrupt func() bool, err error) {
 	if h == 0 {
-		return o, nil
+		return o, nil, nil
 	}
 	given, err := lookup[openOptions](h, "options")
 	if err != nil {
-		return o, err
+		return o, nil, err
 	}
-	return given.get(), nil
-}
-
-func (o *openOptions) get() engine.Options {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.o
+	given.mu.Lock()
+	defer given.mu.Unlock()
+	return given.o, given.interrupt, nil
 }
 
 //export merugo_options_new
@@ -44,6 +47,17 @@ func merugo_options_new() (h C.uintptr_t) {
 //export merugo_options_free
 func merugo_options_free(h C.uintptr_t) {
 	quiet(func() { _, _ = remove[openOptions](h, "options") })
+}
+
+//export merugo_options_set_interrupt
+func merugo_options_set_interrupt(h C.uintptr_t, interrupt C.MeruInterruptFn, ctx C.uintptr_t) {
+	quiet(func() {
+		if o, err := lookup[openOptions](h, "options"); err == nil {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.interrupt = asking(interrupt, ctx)
+		}
+	})
 }
 
 //export merugo_options_set

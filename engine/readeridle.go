@@ -53,7 +53,8 @@ func (d *database) rest() {
 }
 
 func (c *core) restLocked() bool {
-	if !c.readOnly || c.state == nil || c.state.refs.Load() > 1 {
+	// In an object store there are no locks to let go of, and what is shown is looked after by RefreshInterval alone.
+	if !c.readOnly || c.remote() || c.state == nil || c.state.refs.Load() > 1 {
 		return false
 	}
 	c.idle.resting = true

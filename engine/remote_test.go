@@ -133,6 +133,38 @@ func tryOpenRemote(store objstore.Store, o Options) (*DB, error) {
 	return Open(remoteURL, o)
 }
 
+// TestRemoteReaderFromTheIdleOnes: one that is taken from there within the interval shows one state, in every way of asking.
+func TestRemoteReaderFromTheIdleOnes(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, Options{})
+	defer db.Free()
+	_, err := db.Put(testRow(1, 1))
+	must(t, err)
+	must(t, db.Flush())
+	mem := objstore.NewMem()
+	copyToStore(t, fs, "/db", mem)
+	r, err := tryOpenRemote(mem, Options{RefreshInterval: time.Hour})
+	must(t, err)
+	s, err := r.Snapshot()
+	must(t, err)
+	version := s.Version()
+	s.Close()
+	r.Free()
+	_, err = db.Put(testRow(2, 2))
+	must(t, err)
+	must(t, db.Flush())
+	copyToStore(t, fs, "/db", mem)
+	r = openRemote(t, mem, Options{RefreshInterval: time.Hour})
+	before := r.StateVersion()
+	if s := mustSnapshot(t, r); s.Version() != version || r.StateVersion() != before {
+		t.Errorf("taking a snapshot went from version %d to %d", version, s.Version())
+	}
+	must(t, r.Refresh())
+	if s := mustSnapshot(t, r); s.Version() == version {
+		t.Errorf("Refresh found nothing newer than version %d", version)
+	}
+}
+
 func TestRemoteReader(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openMem(t, fs, Options{})

@@ -105,8 +105,8 @@ func (p *gcPass) sweepMetadata() error {
 	for _, n := range names {
 		_, known := manifest.ParseFileName(n)
 		switch {
-		case known, n == lowWaterFile, n == mirror.RecordFile, n == mirror.RecordFile+tmpSuffix: // the next record replaces the latter
-		case manifest.IsTemporary(n), n == lowWaterFile+tmpSuffix:
+		case known, n == lowWaterFile, n == mirror.RecordFile:
+		case manifest.IsTemporary(n), n == lowWaterFile+tmpSuffix, n == mirror.RecordFile+tmpSuffix:
 			leftovers = append(leftovers, manifest.Dir+"/"+n)
 		default:
 			p.unknown(c.fs.Join(dir, n))

@@ -287,7 +287,8 @@ MERU_API int meru_scan(const MeruHandle *db, const MeruValue *start, uintptr_t s
 
 /* Writes the memtable to data files and commits them. */
 MERU_API int meru_flush(MeruHandle *db, char **err);
-/* Read-only handles: sees what the writer committed since. On a writing handle it does nothing. */
+/* Read-only handles: sees what the writer committed since; of a database in an object store, unless it was looked for
+ * less than refresh_interval_ms ago. On a writing handle it does nothing. */
 MERU_API int meru_refresh(MeruHandle *db, char **err);
 MERU_API int meru_stats(const MeruHandle *db, MeruStats *stats, char **err);
 /* The absolute path of the database directory; freed by meru_free_string(). NULL for a NULL handle. */
@@ -316,6 +317,9 @@ MERU_API uint32_t meru_abi_version(void);
 /* ------------------------------------------------------------------------------------------------------------------
  * Options by setter
  * --------------------------------------------------------------------------------------------------------------- */
+
+/* Asked now and then during long calls; a result other than 0 makes the call stop with ErrCancelled, nothing done. */
+typedef int (*MeruInterruptFn)(void *ctx);
 
 /* Options for meru_open_with(). Not for use from two threads at once. */
 typedef struct MeruOptions MeruOptions;
@@ -378,6 +382,9 @@ MERU_API int meru_options_set(MeruOptions *options, const char *key, const char 
  * directory; a read-only one fails with ErrNotFound where there is none. Handles of one process on one directory share
  * one engine: the options of the first one hold. */
 MERU_API int meru_open_with(const char *path, const MeruOptions *options, MeruHandle **db, char **err);
+
+/* Asked while meru_open_with() waits for an object store, on its thread. interrupt may be NULL. */
+MERU_API void meru_options_set_interrupt(MeruOptions *options, MeruInterruptFn interrupt, void *ctx);
 
 /* A handle for reading: the engine that this process has open for writing on that directory, else a read-only one which
  * is refreshed by this call. Never takes the writer's lock. Freed read-only engines stay open in a small cache, see
@@ -543,9 +550,6 @@ MERU_API int meru_alter_table(MeruHandle *db, const MeruAlter *alter, char **err
  * Writing in bulk
  * --------------------------------------------------------------------------------------------------------------- */
 
-/* Asked now and then during long calls; a result other than 0 makes the call stop with ErrCancelled, nothing done. */
-typedef int (*MeruInterruptFn)(void *ctx);
-
 /* One atomic change of any size: small ones go through the log, large ones straight to data files; in both cases all
  * becomes visible at once. Later rows win over earlier ones of the same key. A write is used by one thread at a time.
  */
@@ -702,6 +706,9 @@ MERU_API int meru_snapshot_data_file(const MeruSnapshot *snapshot, uintptr_t ind
 typedef struct MeruFile MeruFile;
 /* Opens data file index. The file may be read after the snapshot was released. *file is freed by meru_file_free(). */
 MERU_API int meru_snapshot_file_open(const MeruSnapshot *snapshot, uintptr_t index, MeruFile **file, char **err);
+/* Asked while meru_file_read() waits for an object store, on the thread that reads. interrupt may be NULL. Before the
+ * file is used by several threads. */
+MERU_API void meru_file_set_interrupt(MeruFile *file, MeruInterruptFn interrupt, void *ctx);
 /* In bytes; 0 for NULL. */
 MERU_API uint64_t meru_file_size(const MeruFile *file);
 /* Reads up to n bytes from offset on. *got is n unless the file ends before. Of an object store, blocks come from its
@@ -833,6 +840,8 @@ typedef struct MeruWatch {
 
 /* meru_flush() that can be interrupted: then it ends with ErrCancelled, and the flush goes on by itself. */
 MERU_API int meru_flush_watched(MeruHandle *db, const MeruWatch *watch, char **err);
+/* meru_refresh() that can be interrupted while it waits for an object store. */
+MERU_API int meru_refresh_watched(MeruHandle *db, const MeruWatch *watch, char **err);
 /* meru_compact() that tells how far it is. What was compacted until an interrupt stays. */
 MERU_API int meru_compact_watched(MeruHandle *db, const MeruWatch *watch, char **err);
 

@@ -1,5 +1,8 @@
 // Files of snapshots, mirrors, clones, and secrets that are not shown.
-#include <map>
+#include <arpa/inet.h>
+#include <chrono>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "kit.hpp"
 
@@ -93,6 +96,57 @@ void Secrets() {
 		  "a secret is on disk");
 }
 
+int AfterSome(void *asked) {
+	return ++*static_cast<int *>(asked) > 3;
+}
+
+// A store that takes requests and never answers: whoever waits for it can be stopped.
+void Interrupts() {
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	sockaddr_in address{};
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	socklen_t length = sizeof(address);
+	CHECK(bind(listener, reinterpret_cast<sockaddr *>(&address), length) == 0 && listen(listener, 16) == 0 &&
+			  getsockname(listener, reinterpret_cast<sockaddr *>(&address), &length) == 0,
+		  "a listener");
+	auto endpoint = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+	auto options = meru_options_new();
+	for (auto option : {std::pair<const char *, const char *>{"s3_endpoint", endpoint.c_str()},
+						{"s3_access_key_id", "a"},
+						{"s3_secret_access_key", "b"},
+						{"read_only", "true"}}) {
+		OK(meru_options_set(options, option.first, option.second, &err));
+	}
+	int asked = 0;
+	meru_options_set_interrupt(options, AfterSome, &asked);
+	MeruHandle *db = nullptr;
+	auto began = std::chrono::steady_clock::now();
+	EXPECT(MeruStatus_ErrCancelled, meru_open_with("s3://bucket/prefix", options, &db, &err));
+	CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10) && asked == 4, "asked %d times", asked);
+	meru_options_set_interrupt(options, nullptr, nullptr);
+	meru_options_set_interrupt(nullptr, AfterSome, &asked);
+	meru_options_free(options);
+	close(listener);
+
+	// Nobody is stopped who does not wait.
+	db = OpenSimple("interrupts");
+	PutSimple(db, 1, "a", 1);
+	OK(meru_flush(db, &err));
+	MeruSnapshot *snap = nullptr;
+	OK(meru_snapshot_acquire(db, &snap, &err));
+	MeruFile *file = nullptr;
+	OK(meru_snapshot_file_open(snap, 0, &file, &err));
+	meru_file_set_interrupt(file, AfterSome, &asked);
+	CHECK(ReadFile(file, 0, 4) == "PAR1" && ReadFile(file, meru_file_size(file), 4).empty(), "read");
+	meru_file_set_interrupt(nullptr, AfterSome, &asked);
+	meru_file_free(file);
+	meru_snapshot_release(snap);
+	MeruWatch watch{AfterSome, nullptr, &asked};
+	OK(meru_refresh_watched(db, &watch, &err));
+	OK(meru_close_free(db, &err));
+}
+
 void NoMirror() {
 	auto db = OpenSimple("nomirror");
 	int reached = 7;
@@ -114,7 +168,7 @@ void MirrorAndClone() {
 	int reached = 0;
 	OK(meru_mirror_wait(db, 60000, nullptr, &reached, &err));
 	CHECK(reached == 1, "after a minute: %s", Texts(db, "mirror_status", 2).c_str());
-	CHECK(Texts(db, "mirror_status", 2) == "file://" + mirror + "=idle ", "%s", Texts(db, "mirror_status", 2).c_str());
+	CHECK(Texts(db, "mirror_status", 1) == "file://" + mirror + " ", "%s", Texts(db, "mirror_status", 1).c_str());
 
 	MeruHandle *reader = nullptr;
 	OK(meru_open_existing(mirror.c_str(), 1, nullptr, &reader, &err));
@@ -149,6 +203,7 @@ void MirrorAndClone() {
 void MirrorCases() {
 	check_run("data files that the host reads", SnapshotFiles);
 	check_run("secrets are not shown", Secrets);
+	check_run("a store that does not answer", Interrupts);
 	check_run("a database without a mirror", NoMirror);
 	check_run("a mirror and its clone", MirrorAndClone);
 }
