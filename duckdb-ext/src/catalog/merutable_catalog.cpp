@@ -238,7 +238,8 @@ string MerutableCatalog::GetDBPath() {
 }
 
 void MerutableCatalog::OnDetach(ClientContext &) {
-	if (db.IsReadOnly()) {
+	// In an object store each commit has its files, so that nothing is in memory.
+	if (db.IsReadOnly() || IsObjectStoreUrl(database->Path())) {
 		return;
 	}
 	try {

@@ -114,7 +114,7 @@ unique_ptr<Catalog> Attach(optional_ptr<StorageExtensionInfo>, ClientContext &co
 	}
 	settings->AddSecrets(context, path);
 	settings->AddSecrets(context, mirror);
-	auto result = make_uniq<MerutableCatalog>(db, MeruDatabase::Open(path, settings->Get()), info.path);
+	auto result = make_uniq<MerutableCatalog>(db, MeruDatabase::Open(context, path, *settings), info.path);
 	result->on_duplicate = on_duplicate;
 	result->settings = std::move(settings);
 	return std::move(result);

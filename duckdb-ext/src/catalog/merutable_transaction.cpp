@@ -80,7 +80,11 @@ shared_ptr<const MerutableTables> MerutableTransaction::Tables() {
 		return pinned;
 	}
 	if (!looked && catalog.GetAttached().IsReadOnly()) {
-		MeruCall([&](char **err) { return meru_refresh(catalog.Database().Get(), err); });
+		auto client = context.lock();
+		if (!client) {
+			throw TransactionException("The connection of this transaction is closed");
+		}
+		catalog.Database().Refresh(*client);
 	}
 	looked = true;
 	auto result = catalog.CurrentTables();

@@ -6,6 +6,7 @@
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/main/config.hpp"
+#include "duckdb/main/settings.hpp"
 
 namespace duckdb {
 
@@ -49,6 +50,16 @@ void RequireDirectoryAccess(ClientContext &context, const string &path) {
 	RequireAccess(context, path);
 }
 
+//! What stands in an allowed path behind the scheme, if it is a URL.
+string AllowedTail(const string &allowed) {
+	constexpr const char *AS_PATH = "/s3:/";
+	if (StringUtil::StartsWith(allowed, S3_SCHEME)) {
+		return allowed.substr(strlen(S3_SCHEME));
+	}
+	auto at = allowed.find(AS_PATH);
+	return at == string::npos ? string() : allowed.substr(at + strlen(AS_PATH));
+}
+
 void RequireUrlAccess(ClientContext &context, const string &url) {
 	for (auto &part : StringUtil::Split(url.substr(strlen(S3_SCHEME)), "/")) {
 		if (part == "." || part == "..") {
@@ -61,7 +72,9 @@ void RequireUrlAccess(ClientContext &context, const string &url) {
 	if (files.SubSystemIsDisabled(RemoteFileSystem::NAME) || files.SubSystemIsDisabled(HTTPFS_S3)) {
 		ThrowNoAccess(url);
 	}
-	RequireAccess(context, url);
+	if (AllowedUrl(DBConfig::GetConfig(context), url).empty()) {
+		ThrowNoAccess(url);
+	}
 }
 
 //! The path that a file URI stands for, as the engine reads it.
@@ -77,6 +90,26 @@ string PathOfUri(const string &uri) {
 
 bool IsObjectStoreUrl(const string &path) {
 	return StringUtil::StartsWith(path, S3_SCHEME);
+}
+
+string AllowedUrl(DBConfig &config, const string &url) {
+	if (Settings::Get<EnableExternalAccessSetting>(config)) {
+		return url;
+	}
+	auto path = url.substr(strlen(S3_SCHEME));
+	for (auto &allowed : config.options.allowed_paths) {
+		if (AllowedTail(allowed) == path) {
+			return allowed;
+		}
+	}
+	auto directory = StringUtil::EndsWith(path, "/") ? path : path + "/";
+	for (auto &allowed : config.options.allowed_directories) {
+		auto tail = AllowedTail(allowed);
+		if (!tail.empty() && StringUtil::StartsWith(directory, tail)) {
+			return allowed + directory.substr(tail.size());
+		}
+	}
+	return string();
 }
 
 string ResolveMerutablePath(ClientContext &context, const string &path) {

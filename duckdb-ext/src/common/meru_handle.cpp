@@ -17,10 +17,11 @@ MeruDatabase::~MeruDatabase() {
 	meru_free(handle);
 }
 
-shared_ptr<MeruDatabase> MeruDatabase::Open(const string &path, const MeruOptions *options) {
+shared_ptr<MeruDatabase> MeruDatabase::Open(ClientContext &context, const string &path,
+											const MeruOpenSettings &settings) {
 	MeruHandle *handle = nullptr;
 	char *message = nullptr;
-	auto status = meru_open_with(path.c_str(), options, &handle, &message);
+	auto status = settings.Open(context, path, &handle, &message);
 	if (status == MeruStatus_ErrNotFound) {
 		// What is missing is a directory, not an entry of a catalog.
 		status = MeruStatus_ErrIo;
@@ -36,7 +37,7 @@ shared_ptr<MeruDatabase> MeruDatabase::OpenReader(ClientContext &context, const 
 	settings.Set("read_only", "true");
 	settings.AddSecrets(context, path);
 	MeruHandle *handle = nullptr;
-	if (!MeruCallIfFound([&](char **err) { return meru_open_with(path.c_str(), settings.Get(), &handle, err); })) {
+	if (!MeruCallIfFound([&](char **err) { return settings.Open(context, path, &handle, err); })) {
 		return nullptr;
 	}
 	return make_shared_ptr<MeruDatabase>(handle);
@@ -73,6 +74,14 @@ string MeruDatabase::Path() const {
 	return result;
 }
 
+void MeruDatabase::Refresh(ClientContext &context) {
+	MeruWatch watch;
+	watch.interrupt = MeruWriteBatch::Interrupted;
+	watch.progress = nullptr;
+	watch.ctx = &context;
+	MeruCall([&](char **err) { return meru_refresh_watched(handle, &watch, err); });
+}
+
 void MeruDatabase::Close() {
 	if (closed.exchange(true)) {
 		return;
@@ -101,6 +110,13 @@ MeruOpenSettings::MeruOpenSettings(ClientContext &context) : options(meru_option
 
 MeruOpenSettings::~MeruOpenSettings() {
 	meru_options_free(options);
+}
+
+int MeruOpenSettings::Open(ClientContext &context, const string &path, MeruHandle **handle, char **err) const {
+	meru_options_set_interrupt(options, MeruWriteBatch::Interrupted, &context);
+	auto status = meru_open_with(path.c_str(), options, handle, err);
+	meru_options_set_interrupt(options, nullptr, nullptr);
+	return status;
 }
 
 void MeruOpenSettings::Set(const string &key, const string &value) {

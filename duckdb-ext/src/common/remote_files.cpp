@@ -1,8 +1,10 @@
 #include "common/remote_files.hpp"
 
 #include "duckdb/common/exception.hpp"
+#include "duckdb/common/file_opener.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/common/types/timestamp.hpp"
+#include "duckdb/main/config.hpp"
 #include "duckdb/main/database.hpp"
 
 namespace duckdb {
@@ -23,9 +25,12 @@ struct RemoteFileInfo : public ExtendedOpenFileInfo {
 class RemoteFileHandle : public FileHandle {
   public:
 	RemoteFileHandle(FileSystem &system, string path, FileOpenFlags flags, shared_ptr<MeruDatabase> database_p,
-					 const MeruSnapshot *snapshot, idx_t index)
+					 const MeruSnapshot *snapshot, idx_t index, optional_ptr<ClientContext> client)
 		: FileHandle(system, std::move(path), flags), database(std::move(database_p)) {
 		MeruCall([&](char **err) { return meru_snapshot_file_open(snapshot, index, &file, err); });
+		if (client) {
+			meru_file_set_interrupt(file, MeruWriteBatch::Interrupted, client.get());
+		}
 	}
 	~RemoteFileHandle() override {
 		RemoteFileHandle::Close();
@@ -74,13 +79,14 @@ string RemoteFile::DisplayPath(const string &path) {
 }
 
 void RemoteFileSystem::Register(DatabaseInstance &instance) {
-	auto &system = FileSystem::GetFileSystem(instance);
+	auto &config = DBConfig::GetConfig(instance);
+	auto &system = *config.file_system;
 	for (auto &name : system.ListSubSystems()) {
 		if (name == NAME) {
 			return;
 		}
 	}
-	system.RegisterSubSystem(make_uniq<RemoteFileSystem>());
+	system.RegisterSubSystem(make_uniq<RemoteFileSystem>(config));
 }
 
 bool RemoteFileSystem::CanHandleFile(const string &path) {
@@ -88,11 +94,16 @@ bool RemoteFileSystem::CanHandleFile(const string &path) {
 }
 
 string RemoteFileSystem::CanonicalizePath(const string &path, optional_ptr<FileOpener>) {
-	return RemoteFile::DisplayPath(path);
+	auto url = RemoteFile::DisplayPath(path);
+	if (!IsObjectStoreUrl(url)) {
+		return path;
+	}
+	auto allowed = AllowedUrl(config, url);
+	return allowed.empty() ? url : allowed;
 }
 
 unique_ptr<FileHandle> RemoteFileSystem::OpenFileExtended(const OpenFileInfo &file, FileOpenFlags flags,
-														  optional_ptr<FileOpener>) {
+														  optional_ptr<FileOpener> opener) {
 	if (!file.extended_info || file.extended_info->options.count(OPTION_REMOTE) == 0) {
 		throw PermissionException("\"%s\" can only be read by scans of merutable tables", file.path);
 	}
@@ -101,8 +112,8 @@ unique_ptr<FileHandle> RemoteFileSystem::OpenFileExtended(const OpenFileInfo &fi
 	}
 	auto &info = static_cast<const RemoteFileInfo &>(*file.extended_info);
 	auto snapshot = info.lease->Get();
-	return make_uniq<RemoteFileHandle>(*this, file.path, flags, snapshot->SharedDatabase(), snapshot->Get(),
-									   info.index);
+	return make_uniq<RemoteFileHandle>(*this, file.path, flags, snapshot->SharedDatabase(), snapshot->Get(), info.index,
+									   FileOpener::TryGetClientContext(opener));
 }
 
 void RemoteFileSystem::Read(FileHandle &handle, void *buffer, int64_t nr_bytes, idx_t location) {

@@ -83,8 +83,15 @@ void S3Secrets::Register(ExtensionLoader &loader) {
 case_insensitive_map_t<string> S3Secrets::OptionsFor(ClientContext &context, const string &url) {
 	auto &manager = SecretManager::Get(context);
 	auto transaction = CatalogTransaction::GetSystemCatalogTransaction(context);
-	auto match = manager.LookupSecret(transaction, url, TYPE);
-	auto other = manager.LookupSecret(transaction, url, HTTPFS_TYPE);
+	SecretMatch match, other;
+	try {
+		match = manager.LookupSecret(transaction, url, TYPE);
+		other = manager.LookupSecret(transaction, url, HTTPFS_TYPE);
+	} catch (PermissionException &) {
+		// The first look is for persistent secrets, in a directory that this instance must not read: there are no
+		// others.
+		return {};
+	}
 	if (other.HasMatch() && (!match.HasMatch() || other.score > match.score)) {
 		match = other;
 	}

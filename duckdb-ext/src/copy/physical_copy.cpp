@@ -88,7 +88,7 @@ InsertionOrderPreservingMap<string> MerutablePhysicalCopy::ParamsToString() cons
 unique_ptr<MeruWriteGlobalState> MerutablePhysicalCopy::Begin(ClientContext &context) const {
 	MeruOpenSettings settings(context);
 	settings.AddSecrets(context, target.path);
-	auto database = MeruDatabase::Open(target.path, settings.Get());
+	auto database = MeruDatabase::Open(context, target.path, settings);
 	auto existing = database->OpenTable(table.name);
 	if (!existing) {
 		auto schema = table.ToEngine();

@@ -58,7 +58,7 @@ DatabaseTarget DatabaseTarget::Resolve(ClientContext &context, const string &nam
 		ThrowNothingThere(name_or_path);
 	}
 	location.settings->Set("create_if_missing", "false");
-	result.database = MeruDatabase::Open(location.path, location.settings->Get());
+	result.database = MeruDatabase::Open(context, location.path, *location.settings);
 	return result;
 }
 
@@ -72,7 +72,7 @@ DatabaseTarget DatabaseTarget::ResolveReader(ClientContext &context, const strin
 		ThrowNothingThere(name_or_path);
 	}
 	if (location.read_only) {
-		MeruCall([&](char **err) { return meru_refresh(result.database->Get(), err); });
+		result.database->Refresh(context);
 	}
 	return result;
 }

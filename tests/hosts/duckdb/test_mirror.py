@@ -2,12 +2,14 @@
 
 import json
 import os
+import socket
 import sys
+import threading
 import time
 
 import pytest
 
-from support import attach, literal, one
+from support import attach, failing, literal, one
 from test_runtime import interrupted
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "sql"))
@@ -45,7 +47,7 @@ def settled(con):
     con.execute("CALL merutable_flush('m')")
     state = con.execute("SELECT state, mirror_seq = visible_seq, last_error FROM "
                         "merutable_mirror_status('m', wait_secs := 60)").fetchone()
-    assert state[:2] == ("idle", True), state
+    assert state[0] in ("idle", "uploading") and state[1], state
 
 
 def fill(con, rows):
@@ -172,6 +174,74 @@ def test_interrupts(connect, server, database, url, tmp_path):
     con.execute("DETACH m")  # neither does closing wait for it
 
 
+class Proxy:
+    """In front of the server; frozen, it takes everything and passes nothing on."""
+
+    def __init__(self, endpoint):
+        host, port = endpoint.removeprefix("http://").split(":")
+        self.behind = (host, int(port))
+        self.running = threading.Event()
+        self.running.set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.create_connection(self.behind)
+            for a, b in ((client, server), (server, client)):
+                threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
+
+    def _pass(self, a, b):
+        try:
+            while data := a.recv(1 << 16):
+                self.running.wait()
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.running.set()
+        self.listener.close()
+
+
+def test_interrupting_what_waits_for_a_store(connect, server, database, url):
+    """A store that does not answer any more: each statement that waits for it ends when asked to, and goes on later."""
+    con = connect()
+    secret(con, server)
+    attach(con, database, options=f", MIRROR '{url}'")
+    fill(con, 100_000)
+    settled(con)
+    proxy = Proxy(server.endpoint)
+    reader = connect(threads=2)
+    reader.execute(f"CREATE SECRET s (TYPE merutable_s3, KEY_ID '{KEY}', SECRET '{SECRET}', ENDPOINT '{proxy.endpoint}')")
+    try:
+        reader.execute(f"ATTACH '{url}' AS r (TYPE merutable, READ_ONLY, refresh_interval_ms 0)")
+        assert one(reader, "SELECT count(*) FROM r.t") == 100_000
+        proxy.running.clear()
+        for statement in ("SELECT count(*) FROM r.t",  # looks for newer versions
+                          f"SELECT count(*) FROM merutable_scan('{url}/other')",
+                          f"ATTACH '{url}/another' AS o (TYPE merutable, READ_ONLY)"):
+            took = interrupted(reader, statement, 0.3)
+            assert took < 2, f"{statement}: {took:.2f} s"
+        proxy.running.set()
+        assert one(reader, "SELECT count(*) FROM r.t") == 100_000
+        reader.execute("BEGIN")
+        assert one(reader, "SELECT count(*) FROM r.t") == 100_000
+        proxy.running.clear()
+        took = interrupted(reader, "SELECT count(DISTINCT s) FROM r.t", 0.3)  # reads a file
+        assert took < 2, f"{took:.2f} s"
+        reader.execute("ROLLBACK")
+    finally:
+        proxy.close()
+    assert one(reader, "SELECT count(DISTINCT s) FROM r.t") == 100_000
+
+
 def test_interrupting_a_clone(connect, database, tmp_path):
     con = connect(threads=2)
     attach(con, database)
@@ -228,3 +298,28 @@ def test_a_foreign_writer_stops_the_mirror(connect, server, tmp_path, url):
     assert one(con, "SELECT count(*) FROM m.t") == 5
     con.execute(f"ATTACH '{url}' AS r (TYPE merutable, READ_ONLY)")
     assert one(con, "SELECT count(*) FROM r.t") == 1000
+
+
+def test_a_primary_in_s3_is_fenced(connect, child, server, url):
+    """Of two processes that write to one URL, the one that commits first goes on; the other fails and may attach anew."""
+    con = connect()
+    secret(con, server)
+    con.execute(f"ATTACH '{url}' AS m (TYPE merutable, READ_WRITE)")
+    con.execute("CREATE TABLE m.t(id INT PRIMARY KEY, v INT)")
+    con.execute("INSERT INTO m.t VALUES (1, 1)")
+    other = child("""
+con = connect()
+con.execute(f"CREATE SECRET s (TYPE merutable_s3, KEY_ID '{sys.argv[2]}', SECRET '{sys.argv[3]}', ENDPOINT '{sys.argv[4]}')")
+con.execute(f"ATTACH '{sys.argv[5]}' AS m (TYPE merutable, READ_WRITE)")
+con.execute("INSERT INTO m.t VALUES (2, 2)")
+say(con.execute("SELECT count(*) FROM m.t").fetchone()[0])
+""", KEY, SECRET, server.endpoint, url)
+    assert other.line() == "2"
+    message = failing(con, "INSERT INTO m.t VALUES (3, 3)", "TransactionContext Error")
+    assert url.rsplit("/", 1)[1] in message, message
+    failing(con, "INSERT INTO m.t VALUES (4, 4)")
+    con.execute("DETACH m")
+    con.execute(f"ATTACH '{url}' AS m (TYPE merutable, READ_WRITE)")
+    assert one(con, "SELECT count(*) FROM m.t") == 2
+    con.execute("INSERT INTO m.t VALUES (3, 3)")
+    assert one(con, "SELECT sum(v) FROM m.t") == 6

@@ -13,6 +13,8 @@
 namespace duckdb {
 class ClientContext;
 
+class MeruOpenSettings;
+
 //! An open database, in a directory or an object store. Used by any number of threads.
 class MeruDatabase {
   public:
@@ -22,8 +24,8 @@ class MeruDatabase {
 	MeruDatabase(const MeruDatabase &) = delete;
 	MeruDatabase &operator=(const MeruDatabase &) = delete;
 
-	//! options may be NULL.
-	static shared_ptr<MeruDatabase> Open(const string &path, const MeruOptions *options);
+	//! The client can stop it where it waits for an object store.
+	static shared_ptr<MeruDatabase> Open(ClientContext &context, const string &path, const MeruOpenSettings &settings);
 	//! For reading: this process's writer if there is one, else a read-only engine that was refreshed just now. NULL
 	//! where there is no database.
 	static shared_ptr<MeruDatabase> OpenReader(ClientContext &context, const string &path);
@@ -35,6 +37,8 @@ class MeruDatabase {
 		return handle;
 	}
 	string Path() const;
+	//! Of a read-only one: what was committed since. The client can stop it.
+	void Refresh(ClientContext &context);
 	//! Flushes, makes durable and seals; freed later by the destructor. Throws what went wrong.
 	void Close();
 
@@ -81,6 +85,8 @@ class MeruOpenSettings {
 	const MeruOptions *Get() const {
 		return options;
 	}
+	//! Opens, or returns what meru_open_with() says of it. The client can stop it.
+	int Open(ClientContext &context, const string &path, MeruHandle **handle, char **err) const;
 
   private:
 	MeruOptions *options;

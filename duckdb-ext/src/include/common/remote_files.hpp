@@ -7,6 +7,7 @@
 #include "duckdb/common/file_system.hpp"
 
 namespace duckdb {
+struct DBConfig;
 
 //! A file of a snapshot that only the engine can read.
 struct RemoteFile {
@@ -24,6 +25,9 @@ class RemoteFileSystem : public FileSystem {
   public:
 	static constexpr const char *NAME = "MerutableFileSystem";
 
+	//! config: that of the instance, which owns this one.
+	explicit RemoteFileSystem(DBConfig &config) : config(config) {
+	}
 	//! Once for each instance.
 	static void Register(DatabaseInstance &instance);
 
@@ -43,7 +47,7 @@ class RemoteFileSystem : public FileSystem {
 		return false;
 	}
 	bool CanHandleFile(const string &path) override;
-	//! The object's URL: what enable_external_access and allowed_directories are about.
+	//! What enable_external_access and allowed_directories are asked about: the object's URL.
 	string CanonicalizePath(const string &path, optional_ptr<FileOpener> opener = nullptr) override;
 	string PathSeparator(const string &) override {
 		return "/";
@@ -58,6 +62,9 @@ class RemoteFileSystem : public FileSystem {
 	bool SupportsOpenFileExtended() const override {
 		return true;
 	}
+
+  private:
+	DBConfig &config;
 };
 
 } // namespace duckdb
