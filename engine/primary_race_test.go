@@ -247,3 +247,67 @@ func TestPrimaryOrphans(t *testing.T) {
 	}
 	check(t, db, m)
 }
+
+// TestPrimaryGarbage: what superseded manifests alone name goes with them, and nothing else.
+func TestPrimaryGarbage(t *testing.T) {
+	mem := objstore.NewMem()
+	ctx := context.Background()
+	o := smallLevels(Options{GCGrace: -1})
+	db, m := openPrimary(t, mem, o), model{}
+	defer func() { db.Free() }()
+	var ahead atomic.Int64
+	now := time.Now()
+	tick := func() time.Time { return now.Add(time.Duration(ahead.Load())) }
+	db.c.database.now = tick
+	held, err := db.Snapshot()
+	must(t, err)
+	for i := range int64(40) {
+		put(t, db, m, i%5, i)
+	}
+	ahead.Add(int64(2 * manifest.LeastGrace))
+	_, err = db.CollectGarbage(false)
+	must(t, err)
+	checkSnapshot(t, held, model{})
+	held.Close()
+	for i := range int64(10) {
+		put(t, db, m, i, i)
+	}
+	must(t, db.Compact())
+	ahead.Add(int64(2 * manifest.LeastGrace))
+	put(t, db, m, 3, 3)
+	eventually(t, "what is there is what is needed", func() bool {
+		_, err := db.CollectGarbage(false)
+		must(t, err)
+		newest, err := db.c.store.Newest()
+		must(t, err)
+		versions, err := db.c.store.Versions()
+		must(t, err)
+		named := map[string]bool{}
+		for _, v := range versions {
+			one, err := db.c.store.At(v)
+			must(t, err)
+			paths(one, func(rel string) { named[rel] = true })
+		}
+		surplus := 0
+		must(t, objstore.ListAll(ctx, mem, "data/", func(i objstore.Info) error {
+			if !named[i.Key] {
+				surplus++
+			}
+			return nil
+		}))
+		paths(newest, func(rel string) {
+			if _, err := mem.Head(ctx, rel); err != nil {
+				t.Error(err)
+			}
+		})
+		return surplus == 0 && len(versions) < 10
+	})
+	check(t, db, m)
+	low, err := objstore.ReadAll(ctx, mem, "metadata/"+lowWaterFile, 100)
+	must(t, err)
+	t.Logf("low_water.txt: %s", low)
+	must(t, db.Close())
+	db.Free()
+	db = openPrimary(t, mem, o)
+	check(t, db, m)
+}

@@ -2,12 +2,17 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/objstore/s3test"
 )
 
@@ -65,6 +70,69 @@ func TestPrimaryS3(t *testing.T) {
 	if base.CodeOf(err) != base.CodeNotFound {
 		t.Fatalf("a database that is not there: %v", err)
 	}
+}
+
+// TestPrimaryS3Faults: half of the requests fail before or after the server did them. What was acknowledged is there, and on
+// the wire no manifest came before what it names, nor one after a later one.
+func TestPrimaryS3Faults(t *testing.T) {
+	tuning := objstore.DefaultS3Tuning()
+	tuning.BackoffBase, tuning.BackoffMax, tuning.RetriesPerSecond = time.Millisecond, 10*time.Millisecond, 100_000
+	defer objstore.SetS3Tuning(tuning)()
+	front := s3test.NewFront(t, s3test.NewStub())
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(3, 1))
+	front.SetFault(func(s3test.Request) s3test.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch n := rng.IntN(100); {
+		case n < 30:
+			return s3test.Fault{Status: http.StatusServiceUnavailable, Code: "SlowDown"}
+		case n < 40:
+			return s3test.Fault{LoseAnswer: true}
+		case n < 50:
+			return s3test.Fault{Drop: true}
+		}
+		return s3test.Fault{}
+	})
+	open := func() *DB {
+		t.Helper()
+		db, err := Open(s3test.URL("db"), Options{S3: front.Config(), L0Files: 8})
+		must(t, err)
+		return db
+	}
+	db := open()
+	defer func() { db.Free() }()
+	state := primaryState{}
+	for _, s := range append(primaryTransactions(), primaryHistory()[2:4]...) {
+		if err := s.do(db); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		s.apply(state)
+	}
+	var wg sync.WaitGroup
+	for id := range int64(8) {
+		wg.Go(func() {
+			for round := range int64(5) {
+				if _, err := db.Put(testRow(10_000+id, round)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		state["t"][10_000+id] = 4
+	}
+	wg.Wait()
+	sameState(t, "the writer", state, db)
+	must(t, db.Close())
+	db.Free()
+	front.SetFault(nil)
+	db = open()
+	sameState(t, "the next writer", state, db)
+	if err := s3test.Check(slices.DeleteFunc(front.Requests(), func(r s3test.Request) bool {
+		return strings.Contains(r.Key, "/OPTIONS") // it is stored beside a primary
+	}), "db"); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d requests", front.Count())
 }
 
 // BenchmarkPrimary measures commits of a row to a server on this machine.
