@@ -242,6 +242,12 @@ int meru_snapshot_column_stats(const MeruSnapshot *snapshot, uintptr_t column, u
 	return merugo_snapshot_column_stats(HANDLE(snapshot), column, exact, stats, OUT(err));
 }
 
+int meru_snapshot_file_stats(const MeruSnapshot *snapshot, uintptr_t column, const uintptr_t *files, uintptr_t count,
+							 MeruColumnStats *stats, char **err) {
+	REFUSE_FORKED(err);
+	return merugo_snapshot_file_stats(HANDLE(snapshot), column, (uintptr_t *)files, count, stats, OUT(err));
+}
+
 int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions, uintptr_t *count,
 						  char **err) {
 	REFUSE_FORKED(err);

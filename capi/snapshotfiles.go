@@ -155,10 +155,51 @@ func merugo_snapshot_column_stats(h, column C.uintptr_t, exact C.uint8_t, out *C
 		if err != nil {
 			return err
 		}
-		store(out, C.MeruColumnStats{
-			has_bounds: cBool(st.HasBounds), has_null: cBool(st.HasNull), min: C.uint64_t(st.Min.Lo), max: C.uint64_t(st.Max.Lo),
-			distinct: C.uint64_t(st.Distinct),
-		})
+		store(out, cColumnStats(st))
+		return nil
+	})
+}
+
+func cColumnStats(st engine.ColumnStats) C.MeruColumnStats {
+	return C.MeruColumnStats{
+		has_bounds: cBool(st.HasBounds), has_null: cBool(st.HasNull), min: C.uint64_t(st.Min.Lo), max: C.uint64_t(st.Max.Lo),
+		distinct: C.uint64_t(st.Distinct),
+	}
+}
+
+//export merugo_snapshot_file_stats
+func merugo_snapshot_file_stats(h, column C.uintptr_t, files *C.uintptr_t, count C.uintptr_t, out *C.MeruColumnStats, cerr *C.uintptr_t) C.int {
+	return call(cerr, func() error {
+		if count == 0 {
+			return nil
+		}
+		if err := need(files, "files"); err != nil {
+			return err
+		}
+		if err := need(out, "stats"); err != nil {
+			return err
+		}
+		snap, err := lookup[snapshot](h, "snapshot")
+		if err != nil {
+			return err
+		}
+		if uint64(count) > uint64(len(snap.files)) {
+			return invalid("argument count is %d: the snapshot has %d files", uint64(count), len(snap.files))
+		}
+		places := make([]int, count)
+		for i, at := range unsafe.Slice(files, count) {
+			if uint64(at) >= uint64(len(snap.files)) {
+				return invalid("argument files: index %d: the snapshot has %d files", uint64(at), len(snap.files))
+			}
+			places[i] = snap.indices[at]
+		}
+		stats, err := snap.s.FileStats(int(min(uint64(column), maxPlainColumns)), places)
+		if err != nil {
+			return err
+		}
+		for i, st := range stats {
+			unsafe.Slice(out, count)[i] = cColumnStats(st)
+		}
 		return nil
 	})
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"math"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/sst"
 )
@@ -15,7 +17,7 @@ type ColumnStats struct {
 	Min, Max  Value
 	// HasNull says that there may be NULLs.
 	HasNull bool
-	// Distinct is about how many distinct values there are, from above; 0: not known.
+	// Distinct is about how many distinct values there are, within some percent where it is from sketches; 0: not known.
 	Distinct int64
 }
 
@@ -46,33 +48,35 @@ func (s *Snapshot) ColumnStats(column int) (st ColumnStats, err error) {
 		b, err = s.valueBounds(column)
 	}
 	st = ColumnStats{HasBounds: b.Known && !b.Empty, Min: b.Min, Max: b.Max, HasNull: b.HasNull && col.Nullable}
-	st.Distinct = s.distinct(column, st)
+	if err == nil {
+		st.Distinct, err = s.distinct(column, st)
+	}
 	return st, err
 }
 
 // distinct estimates the number of distinct values from what is known without looking at them.
-func (s *Snapshot) distinct(column int, st ColumnStats) int64 {
+func (s *Snapshot) distinct(column int, st ColumnStats) (int64, error) {
 	schema := s.Schema()
 	rows := s.LiveRows()
 	if len(schema.PrimaryKey) == 1 && column == schema.PrimaryKey[0] {
-		return rows
+		return rows, nil
 	}
 	t := schema.Columns[column].Type
 	switch t.Kind {
 	case base.KindEnum:
-		return min(rows, int64(len(t.Labels)))
+		return min(rows, int64(len(t.Labels))), nil
 	case base.KindBoolean:
-		return min(rows, 2)
-	case base.KindFloat, base.KindDouble:
-		return 0
+		return min(rows, 2), nil
 	}
-	if !st.HasBounds {
-		return 0
+	n, err := s.sketchedDistinct(column)
+	n = min(n, rows)
+	if err != nil || !st.HasBounds || t.Kind == base.KindFloat || t.Kind == base.KindDouble {
+		return n, err
 	}
-	if span := st.Max.Lo - st.Min.Lo; span < math.MaxInt64-1 && int64(span)+1 < rows {
-		return int64(span) + 1
+	if span := st.Max.Lo - st.Min.Lo; span < math.MaxInt64-1 && int64(span)+1 < rows && (n == 0 || int64(span)+1 < n) {
+		return int64(span) + 1, nil
 	}
-	return 0
+	return n, nil
 }
 
 // keyBounds returns the bounds of the first key column, which stand in the manifest and at the ends of the memtables.
@@ -131,11 +135,7 @@ func (s *Snapshot) valueBounds(column int) (sst.Bounds, error) {
 		if err != nil {
 			return unknown, err
 		}
-		b, err := r.Bounds(column)
-		if err != nil {
-			return unknown, err
-		}
-		all.Add(t, b)
+		all.Add(t, r.Bounds(column))
 	}
 	if s.MemoryRows() == 0 {
 		return all, nil
@@ -147,6 +147,50 @@ func (s *Snapshot) valueBounds(column int) (sst.Bounds, error) {
 		}
 	}
 	return all, nil
+}
+
+// filesAtATime is how many files are opened beside each other for their statistics: in an object store each costs a round
+// trip.
+const filesAtATime = 16
+
+// FileStats returns the statistics of a column in some data files, as places in [Snapshot.Files]: of all their rows, deleted
+// ones included. Distinct is not known. A file is opened for it when it is first asked for, and its answer is kept.
+func (s *Snapshot) FileStats(column int, files []int) ([]ColumnStats, error) {
+	schema := s.Schema()
+	if column < 0 || column >= len(schema.Columns) {
+		return nil, base.Errorf(base.CodeInvalidArgument, "column index %d of %d", column, len(schema.Columns))
+	}
+	if err := s.pin(); err != nil {
+		return nil, err
+	}
+	defer s.state.unref()
+	for _, i := range files {
+		if i < 0 || i >= len(s.state.files) {
+			return nil, base.Errorf(base.CodeInvalidArgument, "file index %d of %d", i, len(s.state.files))
+		}
+	}
+	col := &schema.Columns[column]
+	out := make([]ColumnStats, len(files))
+	if !sst.Bounded(col.Type) {
+		for i := range out {
+			out[i].HasNull = col.Nullable
+		}
+		return out, nil
+	}
+	var g errgroup.Group
+	g.SetLimit(filesAtATime)
+	for i, at := range files {
+		g.Go(func() error {
+			r, err := s.state.files[at].open(s.state.table.schema)
+			if err != nil {
+				return err
+			}
+			b := r.Bounds(column)
+			out[i] = ColumnStats{HasBounds: b.Known && !b.Empty, Min: b.Min, Max: b.Max, HasNull: b.HasNull && col.Nullable}
+			return nil
+		})
+	}
+	return out, g.Wait()
 }
 
 // ExactBounds is [Snapshot.ColumnStats] with bounds that are values of rows, or none. The first key column has them: its

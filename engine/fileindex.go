@@ -13,6 +13,8 @@ type fileIndex struct {
 	// ones.
 	runs [][]int
 	byID map[uint64]*liveFile
+	// distinct is what the files' sketches say.
+	distinct distinctCounts
 }
 
 func newFileIndex(files []*liveFile) *fileIndex {

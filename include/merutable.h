@@ -728,12 +728,17 @@ typedef struct MeruColumnStats {
 	 * FLOAT and DOUBLE: their bits. Other types have no bounds. */
 	uint64_t min;
 	uint64_t max;
-	uint64_t distinct; /* about how many distinct values there are, from above; 0: not known */
+	uint64_t distinct; /* about how many distinct values there are; 0: not known */
 } MeruColumnStats;
 /* For query planners: true of every row, or not there. With exact (not 0) the bounds are values of rows, or not there;
  * for the first key column they are looked up then. Of a part: those of the whole snapshot. */
 MERU_API int meru_snapshot_column_stats(const MeruSnapshot *snapshot, uintptr_t column, uint8_t exact,
 										MeruColumnStats *stats, char **err);
+/* The same for the rows of some files alone, deleted ones included, without distinct: of file files[i], which is below
+ * the
+ * number of the snapshot's files, stats[i]. A file is opened for it when it is first asked for, several at a time. */
+MERU_API int meru_snapshot_file_stats(const MeruSnapshot *snapshot, uintptr_t column, const uintptr_t *files,
+									  uintptr_t count, MeruColumnStats *stats, char **err);
 /* The positions (row numbers in the file, ascending) that are not visible in this snapshot: its deletion vector, and
  * the rows that rows in memory supersede. *positions belongs to the snapshot. */
 MERU_API int meru_snapshot_deletes(const MeruSnapshot *snapshot, uintptr_t index, const uint32_t **positions,

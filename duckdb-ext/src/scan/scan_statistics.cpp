@@ -66,23 +66,7 @@ unique_ptr<BaseStatistics> Statistics(const MeruSnapshotRef &snapshot, idx_t col
 	}
 	MeruColumnStats stats;
 	MeruCall([&](char **err) { return meru_snapshot_column_stats(snapshot.Get(), column, exact, &stats, err); });
-	auto result = BaseStatistics::CreateUnknown(type);
-	if (!stats.has_null) {
-		result.Set(StatsInfo::CANNOT_HAVE_NULL_VALUES);
-	}
-	if (stats.distinct > 0) {
-		result.SetDistinctCount(stats.distinct);
-	}
-	if (stats.has_bounds && type.id() != LogicalTypeId::ENUM &&
-		BaseStatistics::GetStatsType(type) == StatisticsType::NUMERIC_STATS) {
-		auto min = BoundValue(type, stats.min);
-		auto max = BoundValue(type, stats.max);
-		if (!min.IsNull() && !max.IsNull()) {
-			NumericStats::SetMin(result, min);
-			NumericStats::SetMax(result, max);
-		}
-	}
-	return result.ToUnique();
+	return ScanStatistics::From(stats, type).ToUnique();
 }
 
 //! The table as what DuckDB calls a row group.
@@ -106,6 +90,26 @@ class WholeTable : public PartitionRowGroup {
 };
 
 } // namespace
+
+BaseStatistics ScanStatistics::From(const MeruColumnStats &stats, const LogicalType &type) {
+	auto result = BaseStatistics::CreateUnknown(type);
+	if (!stats.has_null) {
+		result.Set(StatsInfo::CANNOT_HAVE_NULL_VALUES);
+	}
+	if (stats.distinct > 0) {
+		result.SetDistinctCount(stats.distinct);
+	}
+	if (stats.has_bounds && type.id() != LogicalTypeId::ENUM &&
+		BaseStatistics::GetStatsType(type) == StatisticsType::NUMERIC_STATS) {
+		auto min = BoundValue(type, stats.min);
+		auto max = BoundValue(type, stats.max);
+		if (!min.IsNull() && !max.IsNull()) {
+			NumericStats::SetMin(result, min);
+			NumericStats::SetMax(result, max);
+		}
+	}
+	return result;
+}
 
 unique_ptr<BaseStatistics> ScanStatistics::OfColumn(const SnapshotFileList &files, idx_t column) {
 	auto snapshot = files.WholeLease().Get();

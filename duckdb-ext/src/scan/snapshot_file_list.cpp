@@ -6,6 +6,7 @@
 #include "duckdb/common/types/value.hpp"
 #include "duckdb/storage/statistics/node_statistics.hpp"
 #include "common/remote_files.hpp"
+#include "scan/file_pruner.hpp"
 #include "scan/key_columns.hpp"
 #include "scan/row_columns.hpp"
 #include "scan/snapshot_part.hpp"
@@ -43,27 +44,6 @@ idx_t NumberOf(const OpenFileInfo &file, const char *option) {
 }
 
 } // namespace
-
-struct SnapshotFileList::Pruner {
-	Pruner(ClientContext &context, vector<pair<idx_t, unique_ptr<TableFilter>>> filters)
-		: context(context), filters(std::move(filters)) {
-	}
-
-	ClientContext &context;
-	//! By column of the table: copies, which share what changes.
-	vector<pair<idx_t, unique_ptr<TableFilter>>> filters;
-
-	KeyBounds Bounds(const MeruTable &of) const {
-		return KeyBounds::FromFilters(of, [&](idx_t column) -> optional_ptr<const TableFilter> {
-			for (auto &entry : filters) {
-				if (entry.first == column) {
-					return entry.second.get();
-				}
-			}
-			return nullptr;
-		});
-	}
-};
 
 SnapshotFileList::SnapshotFileList(shared_ptr<MeruSnapshotLease> lease_p, shared_ptr<TableCatalogEntry> table_p)
 	: lease(std::move(lease_p)), whole_lease(lease), table(std::move(table_p)),
@@ -132,6 +112,7 @@ void SnapshotFileList::ListCandidates() const {
 		candidates.push_back(std::move(entry));
 	}
 	for (auto &entry : by_key) {
+		indices.push_back(SnapshotIndex(entry.second));
 		candidates.push_back(std::move(entry.second));
 	}
 	listed = true;
@@ -140,17 +121,13 @@ void SnapshotFileList::ListCandidates() const {
 bool SnapshotFileList::Advance() const {
 	ListCandidates();
 	while (next_candidate < candidates.size()) {
-		auto &candidate = candidates[next_candidate++];
-		if (!IsOverlay(candidate) && pruner) {
-			auto snapshot = lease->Get();
-			auto now = pruner->Bounds(snapshot->Table());
-			if (!now.is_prefixes && !now.IsOpen() &&
-				!SnapshotPart::FileMeets(pruner->context, *snapshot, SnapshotIndex(candidate), now)) {
-				counters->files_skipped++;
-				continue;
-			}
+		auto at = next_candidate++;
+		auto overlays = candidates.size() - indices.size();
+		if (pruner && at >= overlays && !pruner->MayPass(indices, at - overlays)) {
+			counters->files_skipped++;
+			continue;
 		}
-		files.push_back(candidate);
+		files.push_back(candidates[at]);
 		return true;
 	}
 	return false;
@@ -280,17 +257,16 @@ unique_ptr<MultiFileList> SnapshotFileList::DynamicFilterPushdown(ClientContext 
 	if (!result) {
 		result = make_uniq<SnapshotFileList>(*this, lease, bounds);
 	}
-	vector<pair<idx_t, unique_ptr<TableFilter>>> kept;
-	bool changes = false;
-	for (auto column : of.key) {
+	auto useful = make_shared_ptr<FilePruner>(context, result->lease->Get());
+	for (idx_t column = 0; column < of.columns.size(); column++) {
 		auto filter = filter_of(column);
 		if (filter) {
-			changes = changes || KeyBounds::IsDynamic(*filter);
-			kept.emplace_back(column, filter->Copy());
+			useful->Add(column, *filter);
 		}
 	}
-	if (changes) {
-		result->pruner = make_shared_ptr<Pruner>(context, std::move(kept));
+	// DuckDB's reader looks at the row groups of a file by itself.
+	if (useful->IsUseful() && result->file_count + (result->memory_rows > 0 ? 1 : 0) > 1) {
+		result->pruner = std::move(useful);
 	}
 	return std::move(result);
 }

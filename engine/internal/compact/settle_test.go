@@ -215,7 +215,11 @@ func TestSettle(t *testing.T) {
 				L0Files: 4, TargetFileBytes: 64 * kib, BaseLevelBytes: 256 * kib, LevelMultiplier: 10, MaxDeletedPercent: 20,
 			}}
 			came := int64(0)
-			for n := range 1000 {
+			steps := 1000
+			if testing.Short() {
+				steps = 300
+			}
+			for n := range steps {
 				before := len(tr.files)
 				load.step(tr, n)
 				if len(tr.files) > before {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
@@ -66,60 +68,75 @@ func (b *Bounds) Add(t base.Type, o Bounds) {
 	}
 }
 
-// Bounds returns those of a column of the table. The answer is kept.
-func (r *Reader) Bounds(column int) (Bounds, error) {
-	r.boundsMu.Lock()
-	defer r.boundsMu.Unlock()
-	if b, ok := r.bounds[column]; ok {
-		return b, nil
-	}
-	var b Bounds
-	err := guard(r.path, "reading statistics", func() (err error) {
-		b, err = r.readBounds(&r.columns[column])
-		return err
-	})
-	if err != nil {
-		return b, err
-	}
-	if r.bounds == nil {
-		r.bounds = map[int]Bounds{}
-	}
-	r.bounds[column] = b
-	return b, nil
+// storedBounds is what is kept of a column's bounds while the file is known: the footer itself comes and goes, without its
+// statistics.
+type storedBounds struct {
+	min, max              uint64
+	known, empty, hasNull bool
 }
 
-func (r *Reader) readBounds(c *fileColumn) (Bounds, error) {
+// Bounds returns those of a column of the table.
+func (r *Reader) Bounds(column int) Bounds {
+	c := &r.columns[column]
 	unknown := Bounds{HasNull: c.optional || c.ordinal < 0}
-	if c.colType == nil || !Bounded(c.typ) || c.stored != nil {
-		return unknown, nil
-	}
-	if c.ordinal < 0 {
-		if c.absent == nil {
-			return Bounds{Known: true, Empty: true, HasNull: true}, nil
-		}
+	switch {
+	case c.colType == nil || !Bounded(c.typ) || c.stored != nil:
+		return unknown
+	case c.ordinal < 0 && c.absent == nil:
+		return Bounds{Known: true, Empty: true, HasNull: true}
+	case c.ordinal < 0:
 		v := c.one.Value(0)
-		return Bounds{Known: !IsNaN(c.typ, v), Min: v, Max: v}, nil
+		return Bounds{Known: !IsNaN(c.typ, v), Min: v, Max: v}
 	}
-	lib, err := r.library()
-	if err != nil {
-		return unknown, err
+	b := r.bounds[c.ordinal]
+	if !b.known {
+		return unknown
 	}
+	return Bounds{Known: true, Empty: b.empty, HasNull: b.hasNull, Min: boundOf(c.typ, b.min), Max: boundOf(c.typ, b.max)}
+}
+
+// boundOf is the value of a type that [Bounded] accepts with these 64 bits.
+func boundOf(t base.Type, bits uint64) base.Value {
+	switch t.Kind {
+	case base.KindBoolean, base.KindUTinyInt, base.KindUSmallInt, base.KindUInteger, base.KindUBigInt, base.KindFloat,
+		base.KindDouble:
+		return base.Uint(bits)
+	}
+	return base.Int(int64(bits))
+}
+
+// keepBounds keeps the bounds that a footer has of the columns that are there as they are in the file.
+func (o *openFile) keepBounds(columns []fileColumn, meta *metadata.FileMetaData) {
+	o.bounds = make([]storedBounds, meta.Schema.NumColumns())
+	for i := range columns {
+		c := &columns[i]
+		if c.colType == nil || c.ordinal < 0 || c.stored != nil || !Bounded(c.typ) {
+			continue
+		}
+		if b := c.boundsIn(meta); b.Known {
+			o.bounds[c.ordinal] = storedBounds{known: true, empty: b.Empty, hasNull: b.HasNull, min: b.Min.Lo, max: b.Max.Lo}
+		}
+	}
+}
+
+// boundsIn unites the bounds of a column's row groups.
+func (c *fileColumn) boundsIn(meta *metadata.FileMetaData) Bounds {
 	all := Bounds{Known: true, Empty: true}
-	for g := range r.groups {
+	for _, g := range meta.RowGroups {
 		// As the footer has them: the library keeps those of floats to itself, for other writers' NaN.
-		st := lib.meta.RowGroups[g].Columns[c.ordinal].MetaData.Statistics
+		st := g.Columns[c.ordinal].MetaData.Statistics
 		one := Bounds{HasNull: c.optional && (st == nil || st.NullCount == nil || *st.NullCount > 0)}
 		switch {
 		case st == nil:
 		case st.MinValue != nil && st.MaxValue != nil:
 			one.Min, one.Max, one.Known = c.boundValue(st.MinValue), c.boundValue(st.MaxValue), true
 			one.Known = !IsNaN(c.typ, one.Min) && !IsNaN(c.typ, one.Max)
-		case c.optional && st.NullCount != nil && *st.NullCount == r.groups[g].rows:
+		case c.optional && st.NullCount != nil && *st.NullCount == g.NumRows:
 			one.Known, one.Empty = true, true
 		}
 		all.Add(c.typ, one)
 	}
-	return all, nil
+	return all
 }
 
 // IsNaN reports whether a value of a type is NaN.

@@ -24,7 +24,10 @@ type encoder struct {
 	types []*colType // the table's columns, then the hidden ones
 	nan   []bool     // by column of the table: a NaN was seen in some row group
 	isKey []bool
-	plans []plan // of the row group at hand, by column of the table
+	// sketches are of the columns of the table; nil for those that get none.
+	sketches []*Sketch
+	rows     int
+	plans    []plan // of the row group at hand, by column of the table
 	// Of columns of nested types, what the row group at hand has of their leaves, and their plans.
 	shredded  []shredder
 	leafPlans [][]plan
@@ -69,6 +72,7 @@ func (w *encoder) init(f vfs.File) {
 	w.nan, w.isKey, w.plans = make([]bool, n), make([]bool, n), make([]plan, n)
 	w.shredded, w.leafPlans = make([]shredder, n), make([][]plan, n)
 	w.shared = sharedPaths(w.types)
+	w.sketches = newSketches(w.o.Schema)
 	for i := range w.isKey {
 		w.isKey[i] = w.o.Schema.IsKey(i)
 	}
@@ -121,7 +125,11 @@ func (w *encoder) rowGroup(g *group) error {
 			if w.plans[i], err = planColumn(w.types[i], &cols.Cols[i], cols.N, w.isKey[i], w.o.codec()); err != nil {
 				return err
 			}
+			if w.sketches[i] != nil {
+				addToSketch(w.sketches[i], &cols.Cols[i], cols.N)
+			}
 		}
+		w.rows += cols.N
 		props := parquet.NewWriterProperties(w.properties()...)
 		if w.pq == nil {
 			w.props = props
@@ -329,6 +337,9 @@ func (w *encoder) finish(keyIndex string) (int64, error) {
 		if err := w.pq.AppendKeyValueMetadata(checksumsKey, w.sums.encode()); err != nil {
 			return err
 		}
+		if err := w.addSketches(); err != nil {
+			return err
+		}
 		if err := w.pq.AppendKeyValueMetadata(tailKey, tailBlank); err != nil {
 			return err
 		}
@@ -345,4 +356,15 @@ func (w *encoder) finish(keyIndex string) (int64, error) {
 		return w.sink.w.Flush()
 	})
 	return w.sink.n, err
+}
+
+func (w *encoder) addSketches() error {
+	if w.rows < minSketchRows {
+		return nil
+	}
+	sketches, err := encodeSketches(w.o.Schema, w.sketches)
+	if err != nil {
+		return err
+	}
+	return w.pq.AppendKeyValueMetadata(sketchesKey, sketches)
 }

@@ -43,8 +43,6 @@ type Reader struct {
 	// keyPlaces are 0, 1, …: where key columns that were read alone are.
 	keyPlaces  []int
 	rowReaders sync.Pool
-	boundsMu   sync.Mutex
-	bounds     map[int]Bounds // by column, those that were asked for
 }
 
 // openFile is what the readers of one file share, whatever their schemas.
@@ -56,6 +54,7 @@ type openFile struct {
 	groups []rowGroup
 	rows   int64
 	index  *keyIndex
+	bounds []storedBounds // by column of the file
 	cache  *Cache
 	// kept is the library where the cache does not keep it, loading the lock of those who load it.
 	kept    atomic.Pointer[library]
@@ -164,6 +163,7 @@ func (r *Reader) open() error {
 		if err := r.mapColumns(f.meta); err != nil {
 			return err
 		}
+		r.keepBounds(r.columns, f.meta)
 		if err := r.readIndex(f.meta); err != nil {
 			return err
 		}

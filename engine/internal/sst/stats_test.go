@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/parquet"
@@ -235,6 +236,54 @@ func TestNaNInOneRowGroup(t *testing.T) {
 		must(t, err)
 		if st, err := chunk.Statistics(); err != nil || st.HasMinMax() != want {
 			t.Fatalf("row group %d has bounds: %v", g, !want)
+		}
+	}
+}
+
+// TestSketches reads about how many distinct values a file has in each column, and unites two files'.
+func TestSketches(t *testing.T) {
+	s := ssttest.MakeSchema([]base.Type{{Kind: base.KindBigInt}, {Kind: base.KindVarchar}, {Kind: base.KindDouble}, {Kind: base.KindBoolean}}, true, 0)
+	write := func(from, n int) *Reader {
+		var table [][]base.Value
+		for i := from; i < from+n; i++ {
+			null := base.Null()
+			if i%2 == 0 {
+				null = base.Double(float64(i % 70))
+			}
+			table = append(table, []base.Value{base.Int(int64(i)), base.String(strconv.Itoa(i / 3)), null, base.Uint(1)})
+		}
+		rows, err := ssttest.RowsOf(s, table)
+		must(t, err)
+		r, _, _ := writeFile(t, small(s, 1), rows, NewCache(1<<20))
+		return r
+	}
+	a, b := write(0, 6000), write(3000, 6000)
+	for column, want := range map[int][2]float64{1: {2000, 3000}, 2: {35, 35}} {
+		one, err := a.Sketch(column)
+		must(t, err)
+		all := NewSketch()
+		must(t, all.Merge(one))
+		other, err := b.Sketch(column)
+		must(t, err)
+		must(t, all.Merge(other))
+		for i, got := range []uint64{one.Estimate(), all.Estimate()} {
+			if off := float64(got) / want[i]; off < 0.8 || off > 1.2 {
+				t.Errorf("column %d: about %d distinct values, there are %v", column, got, want[i])
+			}
+		}
+	}
+	few := write(0, minSketchRows-1)
+	for _, c := range []struct {
+		r      *Reader
+		column int
+	}{{a, 0}, {a, 3}, {few, 1}} {
+		if got, err := c.r.Sketch(c.column); err != nil || got != nil {
+			t.Errorf("column %d has a sketch: %v", c.column, err)
+		}
+	}
+	for _, damaged := range []string{"?", "AQ==", "AQU=", "AgGA"} {
+		if got, err := findSketch(damaged, 2); err == nil {
+			t.Errorf("%q is a sketch: %v", damaged, got)
 		}
 	}
 }

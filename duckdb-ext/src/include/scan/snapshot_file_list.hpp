@@ -9,6 +9,7 @@
 #include "scan/scan_counters.hpp"
 
 namespace duckdb {
+class FilePruner;
 class TableCatalogEntry;
 
 class SnapshotFileList : public MultiFileList {
@@ -94,9 +95,6 @@ class SnapshotFileList : public MultiFileList {
 	OpenFileInfo GetFile(idx_t i) const override;
 
   private:
-	//! A filter on a key column that changes while the scan runs.
-	struct Pruner;
-
 	void ReadInfo();
 	//! The view that bounds leave, or null if they leave all.
 	unique_ptr<SnapshotFileList> Narrow(ClientContext &context, KeyBounds bounds,
@@ -111,13 +109,16 @@ class SnapshotFileList : public MultiFileList {
 	shared_ptr<TableCatalogEntry> table;
 	//! By which the lease's part was made.
 	KeyBounds bounds;
-	shared_ptr<Pruner> pruner;
+	//! If there are filters by which it may leave files out.
+	shared_ptr<FilePruner> pruner;
 	shared_ptr<ScanCounters> counters;
 	bool backwards = false;
 
 	mutable mutex lock;
 	mutable bool listed = false;
 	mutable vector<OpenFileInfo> candidates;
+	//! Of the candidates that are files, which are the last ones.
+	mutable vector<idx_t> indices;
 	mutable idx_t next_candidate = 0;
 	//! Those handed out.
 	mutable vector<OpenFileInfo> files;
