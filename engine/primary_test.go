@@ -222,3 +222,16 @@ func TestPrimaryFence(t *testing.T) {
 	}
 	check(t, second, m)
 }
+
+// TestPrimaryRefused: options that have no meaning there.
+func TestPrimaryRefused(t *testing.T) {
+	for name, o := range map[string]Options{
+		"wal_dir": {WALDir: "/nowhere/at/all"},
+		"mirror":  {Mirror: "file:///nowhere"},
+	} {
+		_, err := tryPrimary(objstore.NewMem(), o)
+		if code := base.CodeOf(err); code != base.CodeInvalidArgument && code != base.CodeUnsupported || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

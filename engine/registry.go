@@ -60,16 +60,16 @@ func Open(path string, o Options) (*DB, error) {
 	if _, err := o.effective(); err != nil { // before anything is made for it; what is stored comes later
 		return nil, err
 	}
+	if objstore.IsURL(path) && !o.ReadOnly {
+		if err := o.checkPrimary(path); err != nil {
+			return nil, err
+		}
+	}
 	if err := absoluteLogDir(&o); err != nil {
 		return nil, err
 	}
 	if o.ReadOnly {
 		return openReader(path, o)
-	}
-	if objstore.IsURL(path) {
-		if err := o.checkPrimary(path); err != nil {
-			return nil, err
-		}
 	}
 	if _, err := o.mirrorStore(""); err != nil {
 		return nil, err
