@@ -94,7 +94,9 @@ func TestS3Contract(t *testing.T) {
 	objstoretest.Run(t, func(t *testing.T) func() objstore.Store {
 		n++
 		prefix := fmt.Sprintf("some where/%d", n)
-		return func() objstore.Store { return openS3(t, prefix, server.Config()) }
+		clients := []objstore.Store{openS3(t, prefix, server.Config()), openS3(t, prefix, server.Config())}
+		var next atomic.Int64
+		return func() objstore.Store { return clients[next.Add(1)%2] }
 	})
 }
 
