@@ -20,10 +20,12 @@ import (
 // Locks, in the order in which they are taken: writeMu (the log, the active memtables, sequence numbers), commitMu of a
 // table (its manifest), mu (what readers start from). mu is never held across I/O.
 type database struct {
-	root     string // the database directory, absolute, symlinks resolved
-	walDir   string
-	fs       vfs.FS
-	objects  *objfs.FS // where that is fs, in an object store; nil in a directory
+	root    string // the database directory, absolute, symlinks resolved
+	walDir  string
+	fs      vfs.FS
+	objects *objfs.FS // where that is fs, in an object store; nil in a directory
+	// apart says that each table is as of a commit of its own, as at a mirror, rather than all of one moment.
+	apart    bool
 	opts     Options
 	readOnly bool
 	cache    *sst.Cache

@@ -52,7 +52,11 @@ func (v *readView) release() {
 
 func (d *database) openReadOnly() error {
 	if d.remote() {
+		d.apart = true
 		return d.refresh()
+	}
+	if _, err := d.fs.Stat(d.fs.Join(d.root, lockFile)); base.CodeOf(err) == base.CodeNotFound {
+		d.apart = true // no writer ever had it: it is a mirror
 	}
 	if _, err := d.fs.Stat(d.root); err != nil {
 		return err

@@ -51,8 +51,8 @@ func (d *database) tryRefreshRemote() error {
 	return nil
 }
 
-// following runs a read on the newest state. Where that finds files gone, because the state is older than what an object
-// store keeps, it looks for a newer one and reads that, some times; a file that the newest state names is missing, which is
+// following runs a read on the newest state. Where that finds files gone, because the state is older than what a mirror
+// keeps, it looks for a newer one and reads that, some times; a file that the newest state names is missing, which is
 // an error.
 func (db *DB) following(read func(s *readState, seq base.Seq) error) error {
 	const attempts = 4
@@ -64,7 +64,7 @@ func (db *DB) following(read func(s *readState, seq base.Seq) error) error {
 		err = read(s, seq)
 		shown := s.manifest
 		s.unref()
-		if err == nil || i == attempts || !s.core.remote() || !s.core.readOnly || !isGone(err) {
+		if err == nil || i == attempts || !s.core.readOnly || !isGone(err) {
 			return err
 		}
 		if e := db.Refresh(); e != nil {

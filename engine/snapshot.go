@@ -67,8 +67,8 @@ func (c *core) snapshotLocked() *Snapshot {
 	for i, e := range s.mems {
 		snap.visible[i] = e.visible
 	}
-	if c.remote() && c.readOnly && s.manifest != nil {
-		// Each table is as of a commit of its own: that another one is newer says nothing about this one.
+	if c.apart && s.manifest != nil && len(s.mems) == 0 {
+		// That another table is newer says nothing about this one.
 		snap.seq = s.manifest.FlushedSeq
 	}
 	return snap

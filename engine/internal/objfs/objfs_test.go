@@ -214,6 +214,42 @@ func TestErrorsOfReads(t *testing.T) {
 	}
 }
 
+// short answers with less than was asked for, and no error.
+type short struct{ objstore.Store }
+
+func (s short) ReadAt(ctx context.Context, key string, p []byte, off int64) (int, error) {
+	return s.Store.ReadAt(ctx, key, p[:len(p)/2], off)
+}
+
+func TestShortAnswer(t *testing.T) {
+	mem := objstore.NewMem()
+	put(t, mem, "a.parquet", content(1, 1000))
+	file := openFile(t, New(short{mem}, Options{Root: root}), "a.parquet", 1000)
+	if _, err := file.ReadAt(make([]byte, 10), 0); base.CodeOf(err) != base.CodeObjectStore {
+		t.Errorf("half an answer: %v", err)
+	}
+}
+
+// TestMemoryBound reads far more than the cache in memory may have.
+func TestMemoryBound(t *testing.T) {
+	const size = 40 << 20
+	mem := objstore.NewMem()
+	want := content(3, size)
+	put(t, mem, "a.parquet", want)
+	f := New(mem, Options{Root: root, MemoryBytes: minMemory})
+	file := openFile(t, f, "a.parquet", size)
+	p := make([]byte, 3<<20)
+	for off := int64(0); off < size; off += int64(len(p)) {
+		n, err := file.ReadAt(p, off)
+		if !bytes.Equal(p[:n], want[off:off+int64(n)]) || err != nil && err != io.EOF {
+			t.Fatalf("at %d: %v", off, err)
+		}
+		if s := f.Stats(); s.MemoryBytes > minMemory {
+			t.Fatalf("%d bytes are cached, %d may be", s.MemoryBytes, minMemory)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	mem := objstore.NewMem()
 	for _, key := range []string{"TABLES", "data/L0/a.parquet", "data/L0/b.parquet", "data/L1/c.parquet", "metadata/v1.manifest.bin"} {
