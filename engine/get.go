@@ -23,11 +23,15 @@ func (s *Snapshot) Get(key []Value) (*Columns, bool, error) {
 // Get looks a key up, given in key order, in the newest state. The bytes of the row's values may be shared: do not change
 // them.
 func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
-	var cols *Columns
-	err = db.following(func(s *readState, seq base.Seq) (err error) {
-		cols, found, err = s.get(key, seq)
-		return err
-	})
+	s, seq, err := db.pinState()
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.unref()
+	cols, found, err := s.get(key, seq)
+	if err != nil && db.mayFollow(err) {
+		cols, found, err = db.getFollowing(key)
+	}
 	if err != nil || !found {
 		return nil, false, err
 	}
@@ -36,6 +40,14 @@ func (db *DB) Get(key []Value) (row []Value, found bool, err error) {
 		row[i] = cols.Cols[i].Value(0)
 	}
 	return row, true, nil
+}
+
+func (db *DB) getFollowing(key []Value) (cols *Columns, found bool, err error) {
+	err = db.following(func(s *readState, seq base.Seq) (err error) {
+		cols, found, err = s.get(key, seq)
+		return err
+	})
+	return cols, found, err
 }
 
 // pinState returns the current state with a reference, and the newest visible sequence number: a snapshot for one look.

@@ -29,10 +29,18 @@ func (s *Snapshot) MultiGet(keys [][]Value) (rows *Columns, found []bool, err er
 
 // MultiGet is [Snapshot.MultiGet] in the newest state.
 func (db *DB) MultiGet(keys [][]Value) (rows *Columns, found []bool, err error) {
-	err = db.following(func(s *readState, seq base.Seq) (err error) {
-		rows, found, err = s.multiGet(keys, seq)
-		return err
-	})
+	s, seq, err := db.pinState()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.unref()
+	rows, found, err = s.multiGet(keys, seq)
+	if err != nil && db.mayFollow(err) {
+		err = db.following(func(s *readState, seq base.Seq) (err error) {
+			rows, found, err = s.multiGet(keys, seq)
+			return err
+		})
+	}
 	return rows, found, err
 }
 

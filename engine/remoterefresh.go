@@ -51,6 +51,9 @@ func (d *database) tryRefreshRemote() error {
 	return nil
 }
 
+// mayFollow reports whether a read that failed is worth another try on a newer state.
+func (db *DB) mayFollow(err error) bool { return db.readOnly && isGone(err) }
+
 // following runs a read on the newest state. Where that finds files gone, because the state is older than what a mirror
 // keeps, it looks for a newer one and reads that, some times; a file that the newest state names is missing, which is
 // an error.

@@ -260,7 +260,8 @@ func (c *core) liveFiles(prev *readState, m *manifest.Manifest) []*liveFile {
 			lf.dataFile = k.dataFile
 			if k.meta == meta {
 				lf = k
-			} else if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset {
+			} else if k.meta.DVPath == meta.DVPath && k.meta.DVOffset == meta.DVOffset && k.meta.DVLength == meta.DVLength &&
+				k.meta.Deleted == meta.Deleted {
 				lf.dv.Store(k.dv.Load())
 			}
 		} else {
