@@ -101,11 +101,15 @@ func (p *gcPass) sweepMetadata() error {
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	mirrored := c.mirror != nil
+	c.mu.Unlock()
 	var leftovers []string
 	for _, n := range names {
 		_, known := manifest.ParseFileName(n)
 		switch {
 		case known, n == lowWaterFile, n == mirror.RecordFile:
+		case mirrored && n == mirror.RecordFile+tmpSuffix: // being written, or else soon to be written anew
 		case manifest.IsTemporary(n), n == lowWaterFile+tmpSuffix, n == mirror.RecordFile+tmpSuffix:
 			leftovers = append(leftovers, manifest.Dir+"/"+n)
 		default:

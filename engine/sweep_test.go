@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/merutable/merutable/engine/internal/base"
+	"github.com/merutable/merutable/engine/internal/mirror"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -168,6 +171,25 @@ func setClock(db *DB) *atomic.Int64 {
 	defer db.c.commitMu.Unlock()
 	db.c.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	return ahead
+}
+
+// TestSweepLeavesTheMirrorsRecord: what the mirror is writing is no leftover; without a mirror it is.
+func TestSweepLeavesTheMirrorsRecord(t *testing.T) {
+	const writing = "/db/metadata/" + mirror.RecordFile + tmpSuffix
+	fs := vfs.NewMem()
+	db := openMirrored(t, fs, objstore.NewMem(), Options{MirrorFlush: -1})
+	waitMirrored(t, db)
+	writeFileAt(t, fs, writing, "x")
+	collectNow(t, db)
+	_, err := fs.Stat(writing)
+	must(t, err)
+	must(t, db.Close())
+	db.Free()
+	db = openMem(t, fs, Options{})
+	defer db.Free()
+	collectNow(t, db)
+	_, err = fs.Stat(writing)
+	wantCode(t, err, base.CodeNotFound)
 }
 
 // TestSweepAtOpen: what a crash left behind goes by itself at the next open.
