@@ -120,7 +120,7 @@ func (d *database) startMirror() error {
 	g.changed()
 	d.mu.Unlock()
 	g.m = mirror.Start(store, g, mirror.Options{
-		Parallelism: d.opts.MirrorParallelism, Retain: d.opts.MirrorRetain, Now: d.now,
+		Parallelism: d.opts.MirrorParallelism, Retain: d.opts.MirrorRetain, Now: func() time.Time { return d.now() },
 		Published: g.published, Failed: g.failed, Stopped: g.stopped,
 	})
 	d.workers.Add(1)

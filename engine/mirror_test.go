@@ -408,6 +408,28 @@ func TestMirrorAlert(t *testing.T) {
 	}
 }
 
+// TestMirrorClock: a wall clock that jumps changes no age.
+func TestMirrorClock(t *testing.T) {
+	var jump atomic.Int64
+	store := objstore.NewMem()
+	db := openMirrored(t, vfs.NewMem(), store, Options{MirrorFlush: -1, MaxLagAlert: time.Minute})
+	defer db.Free()
+	waitMirrored(t, db) // nobody asks for the time just now
+	db.c.mu.Lock()
+	db.c.database.now = func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+	db.c.mu.Unlock()
+	want := model{}
+	for i, by := range []time.Duration{-time.Hour, 48 * time.Hour, -365 * 24 * time.Hour, 0} {
+		putRows(t, db, want, int64(i), int64(i)+1)
+		jump.Store(int64(by))
+		if s := db.MirrorStatus(); s.LagSecs < 0 || s.LagSecs > 30 || s.Alert {
+			t.Errorf("a jump by %v: %+v", by, s)
+		}
+		waitMirrored(t, db)
+		checkMirror(t, store, want)
+	}
+}
+
 // TestMirrorForeign: a copy of the directory, and both go on.
 func TestMirrorForeign(t *testing.T) {
 	r := &recorder{events: map[string]int{}}

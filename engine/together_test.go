@@ -111,7 +111,7 @@ func crashTogether(t *testing.T, before int64) {
 		left := cut.disk()
 		if left == nil {
 			must(t, err)
-			if step < 60 || seen[before] == 0 || seen[before+1] == 0 {
+			if step < 60 || seen[before] == 0 || !testing.Short() && seen[before+1] == 0 { // few steps are behind the commit
 				t.Fatalf("%d steps, versions %v", step, seen)
 			}
 			return

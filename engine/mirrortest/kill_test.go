@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/merutable/merutable/engine"
+	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/objstore/s3test"
 )
 
@@ -20,6 +21,7 @@ const (
 	envEndpoint = "MIRRORTEST_ENDPOINT"
 	envSeed     = "MIRRORTEST_SEED"
 	envLast     = "MIRRORTEST_LAST"
+	envParts    = "MIRRORTEST_PARTS"
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +37,11 @@ func TestMain(m *testing.M) {
 
 // mirrorForEver writes to a database with a mirror; the last process of a test ends when the mirror has all.
 func mirrorForEver() error {
+	if os.Getenv(envParts) != "" {
+		tuning := objstore.DefaultS3Tuning()
+		tuning.PartBytes = 1000
+		objstore.SetS3Tuning(tuning)
+	}
 	o := options(os.Getenv(envEndpoint))
 	o.MirrorRetain = 200 * time.Millisecond
 	db, err := open(os.Getenv(envDir), o)
@@ -83,21 +90,43 @@ func start(t *testing.T, dir, endpoint string, seed int, last bool) *process {
 	return p
 }
 
-// TestMirrorKilled kills a process at random requests: when they come, when they were applied but not answered, and when
-// they were answered. Each time another one goes on. Nothing that was confirmed is sent again, and at the end the mirror is
-// the database.
+// TestMirrorKilled kills processes that mirror to a real server.
 func TestMirrorKilled(t *testing.T) {
 	front := s3test.NewFront(t, s3test.Forward(s3test.Start(t).Endpoint))
+	killed(t, front, 12, 25)
+}
+
+// TestMirrorKilledInParts has objects go in parts, of a size that no real server takes, and listings in tiny pages.
+func TestMirrorKilledInParts(t *testing.T) {
+	t.Setenv(envParts, "1") // for the processes
+	stub := s3test.NewStub()
+	stub.PageSize = 3
+	front := s3test.NewFront(t, stub)
+	killed(t, front, 9, 80)
+	parts := 0
+	for _, r := range front.Requests() {
+		if r.Op == "UploadPart" {
+			parts++
+		}
+	}
+	if parts == 0 {
+		t.Error("nothing went in parts")
+	}
+}
+
+// killed kills a process at random requests, of the first ones: when they come, when they were applied but not answered,
+// and when they were answered. Each time another one goes on. Nothing that was confirmed is sent again, and at the end the
+// mirror is the database.
+func killed(t *testing.T, front *s3test.Front, rounds, first int) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(6, 5))
-	rounds := 12
 	if testing.Short() {
-		rounds = 4
+		rounds /= 3
 	}
 	for round := range rounds {
 		var p *process
 		var mu sync.Mutex // p is set
-		target, n, fault := 1+rng.IntN(25), 0, s3test.Fault{}
+		target, n, fault := 1+rng.IntN(first), 0, s3test.Fault{}
 		switch round % 3 {
 		case 0:
 			fault.Drop = true
@@ -117,11 +146,11 @@ func TestMirrorKilled(t *testing.T) {
 		p = start(t, dir, front.Endpoint, round, false)
 		mu.Unlock()
 		_ = p.cmd.Wait()
+		front.SetFault(nil)
 		if n < target {
 			t.Fatalf("round %d: the process ended by itself: %s", round, p.out.String())
 		}
 	}
-	front.SetFault(nil)
 	p := start(t, dir, front.Endpoint, rounds, true)
 	if err := p.cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, p.out.String())

@@ -1,6 +1,7 @@
 package mirror_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/mirror"
 	"github.com/merutable/merutable/engine/internal/mirror/mirrortest"
 	"github.com/merutable/merutable/engine/internal/objstore"
@@ -225,6 +227,79 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// lying is a store whose answers are wrong.
+type lying struct {
+	objstore.Store
+	mu   sync.Mutex
+	size int64 // what a put says it stored too much
+	full bool
+}
+
+func (l *lying) PutIfAbsent(ctx context.Context, key string, body objstore.Body) (objstore.Info, error) {
+	l.mu.Lock()
+	size, full := l.size, l.full
+	l.mu.Unlock()
+	if full {
+		return objstore.Info{}, base.Errorf(base.CodeNoSpace, "put if absent %s: the store is full", key)
+	}
+	info, err := l.Store.PutIfAbsent(ctx, key, body)
+	info.Size += size
+	return info, err
+}
+
+// TestWrongAnswers: an object that was not stored as it is is looked at again; a full store is tried again.
+func TestWrongAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checker := mirrortest.NewChecker(objstore.NewMem(), t.Errorf)
+		store := &lying{Store: checker, size: 1}
+		db := newFakeDB(1)
+		db.flush(0, 3)
+		m := db.start(store, retain)
+		db.settle(t)
+		db.check(t, checker)
+		if s := m.Status(); s.Retries == 0 || !strings.Contains(s.LastError, "was stored with") {
+			t.Errorf("%+v", s)
+		}
+		store.mu.Lock()
+		store.size, store.full = 0, true
+		store.mu.Unlock()
+		db.flush(0, 3)
+		time.Sleep(10 * time.Minute)
+		if s := m.Status(); s.State != mirror.Retrying || !strings.Contains(s.LastError, "the store is full") {
+			t.Errorf("%+v", s)
+		}
+		store.mu.Lock()
+		store.full = false
+		store.mu.Unlock()
+		db.settle(t)
+		db.check(t, checker)
+		m.Stop(time.Second)
+	})
+}
+
+// TestDamagedOnTheWay: an object of which the answer was lost is compared byte by byte.
+func TestDamagedOnTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := objstore.NewMem()
+		db := newFakeDB(1)
+		db.flush(0, 1)
+		key := db.tables[0].newest.Files[0].Path
+		damaged := bytes.Repeat([]byte("x"), len(db.tables[0].files[key]))
+		db.start(objstore.NewFaulty(store, func(op objstore.Op, k string) error {
+			if op != objstore.OpPutIfAbsent || k != key {
+				return nil
+			}
+			_, _ = store.Put(context.Background(), key, objstore.Bytes(damaged))
+			return errDown
+		}), retain)
+		time.Sleep(time.Minute)
+		if s := db.m.Status(); s.State != mirror.Stopped || !strings.Contains(s.LastError, "other contents") {
+			t.Errorf("%+v", s)
+		}
+		db.m.Stop(time.Second)
+	})
+}
+
 func tableOf(key string) (id uint32) {
 	_, _ = fmt.Sscanf(key, "tables/%d/", &id)
 	return id
@@ -255,7 +330,7 @@ func TestManyCommits(t *testing.T) {
 		checker := mirrortest.NewChecker(objstore.NewMem(), t.Errorf)
 		db := newFakeDB(1)
 		m := db.start(checker, time.Hour)
-		for range unlessShort(10_000, 1000) {
+		for range unlessShort(5000, 1000) {
 			db.compact(0)
 			time.Sleep(10 * time.Millisecond)
 		}

@@ -43,16 +43,37 @@ type failure struct {
 	// retry says that another attempt may succeed, not before after; once that only a second one may.
 	retry, once bool
 	after       time.Duration
+	// refused says that the store did nothing.
+	refused bool
 }
 
-// of makes the error of a call.
-func (f failure) of(s *S3, c call) error {
+// notDone is an error of a call that the store refused each time: nothing was changed, see [MayHaveHappened].
+type notDone struct{ error }
+
+func (e notDone) Unwrap() error { return e.error }
+
+// Refused says so.
+func (notDone) Refused() bool { return true }
+
+// of makes the error of a call. doubt: an earlier attempt may have done it.
+func (f failure) of(s *S3, c call, doubt bool) error {
+	err := f.describe(s, c, doubt)
+	if f.refused && !doubt {
+		return notDone{err}
+	}
+	return err
+}
+
+func (f failure) describe(s *S3, c call, doubt bool) error {
 	text := f.text
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "***")
 	}
 	if f.code == base.CodeNotFound && c.puts() || f.code == base.CodeAlreadyExists && c.what != putIfAbsent {
 		f.code = base.CodeObjectStore // of a store that answers strangely: the caller has not asked that
+	}
+	if f.code == base.CodeNoSpace && doubt {
+		f.code = base.CodeObjectStore // which leaves it open
 	}
 	where := fmt.Sprintf("%s: %s %s", s, c.what, c.key)
 	if f.cause != nil {
@@ -82,37 +103,38 @@ func (s *S3) classify(err error) failure {
 	case errors.As(err, &stalled):
 		f.text, f.retry = stalled.Error()+" from "+s.server(), true
 	case errors.As(err, &noAccess):
-		f.text = "no credentials: " + noAccess.Error()
+		f.text, f.refused = "no credentials: "+noAccess.Error(), true
 	case errors.As(err, &answer) && statusOf(err) != 0:
 		return s.classifyAnswer(err, answer)
 	default:
-		f.text, f.retry = unanswered(err)
+		f.text, f.retry, f.refused = unanswered(err)
 	}
 	return f
 }
 
-// unanswered describes an error without an answer of the store.
-func unanswered(err error) (text string, retry bool) {
+// unanswered describes an error without an answer of the store. unsent: there was no connection to send it on.
+func unanswered(err error) (text string, retry, unsent bool) {
 	var (
 		broken *brokenBody
 		send   *smithyhttp.RequestSendError
 		decode *smithy.DeserializationError
 		cert   *tls.CertificateVerificationError
 		dns    *net.DNSError
+		op     *net.OpError
 	)
 	switch {
 	case errors.As(err, &cert):
-		return "the server's certificate: " + cert.Error(), false
+		return "the server's certificate: " + cert.Error(), false, true
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return dns.Error(), false
+		return dns.Error(), false, true
 	case errors.As(err, &broken):
-		return broken.Error(), true
+		return broken.Error(), true, false
 	case errors.As(err, &send):
-		return send.Err.Error(), true
+		return send.Err.Error(), true, errors.As(err, &op) && op.Op == "dial"
 	case errors.As(err, &decode):
-		return decode.Error(), true
+		return decode.Error(), true, false
 	}
-	return err.Error(), errors.Is(err, context.Canceled) // of the attempt: the call's own context has been asked
+	return err.Error(), errors.Is(err, context.Canceled), false // of the attempt: the call's own context has been asked
 }
 
 // classifyAnswer describes an answer of the store.
@@ -126,6 +148,8 @@ func (s *S3) classifyAnswer(err error, answer *smithyhttp.ResponseError) failure
 		message = answer.Err.Error()
 	}
 	f := failure{code: base.CodeObjectStore}
+	f.refused = status >= 300 && status < 500 && status != http.StatusRequestTimeout || status == http.StatusNotImplemented ||
+		status == http.StatusInsufficientStorage
 	explained := ""
 	switch {
 	case code == "NoSuchBucket":

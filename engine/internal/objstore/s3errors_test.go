@@ -104,6 +104,9 @@ func TestS3Answers(t *testing.T) {
 		before := front.Count()
 		_, err := s.PutIfAbsent(t.Context(), "a/key", objstore.Bytes([]byte("x")))
 		wantFailure(t, err, c.want, "s3://"+s3test.Bucket+"/db", "put if absent a/key", c.says, fmt.Sprint("status ", c.status), fmt.Sprint("request id stub-", c.status))
+		if open := c.status >= 500 && c.status != 501 && c.status != 507; objstore.MayHaveHappened(err) != open {
+			t.Errorf("%v may have happened: want %v", err, open)
+		}
 		if n := front.Count() - before; n != c.requests {
 			t.Errorf("%d %s: %d requests, want %d", c.status, c.code, n, c.requests)
 		}
@@ -366,5 +369,41 @@ func TestS3ClockJumps(t *testing.T) {
 		if err := s.Delete(t.Context(), key); err != nil || refused > 1 {
 			t.Errorf("%v: %d requests were refused, %v", jump, refused, err)
 		}
+	}
+}
+
+// TestS3InDoubt says what is known of a write that failed.
+func TestS3InDoubt(t *testing.T) {
+	quick(t, func(tuning *objstore.S3Tuning) { tuning.Attempts = 3 })
+	front := s3test.NewFront(t, s3test.NewStub())
+	s := openS3(t, "db", front.Config())
+	slow, full, lost := s3test.Fault{Status: 429, Code: "SlowDown"}, s3test.Fault{Status: 507}, s3test.Fault{LoseAnswer: true}
+	denied := s3test.Fault{Status: 403, Code: "AccessDenied"}
+	for i, c := range []struct {
+		faults []s3test.Fault
+		open   bool
+	}{
+		{[]s3test.Fault{denied}, false},
+		{[]s3test.Fault{slow, slow, slow}, false},
+		{[]s3test.Fault{slow, full}, false},
+		{[]s3test.Fault{lost, denied}, true},
+		{[]s3test.Fault{lost, full}, true},
+		{[]s3test.Fault{{Drop: true}, slow, slow}, true},
+	} {
+		n := 0
+		front.SetFault(func(s3test.Request) s3test.Fault {
+			n++
+			return c.faults[n-1]
+		})
+		_, err := s.PutIfAbsent(t.Context(), fmt.Sprint("k", i), objstore.Bytes(nil))
+		if err == nil || objstore.MayHaveHappened(err) != c.open || n != len(c.faults) {
+			t.Errorf("case %d, after %d requests: %v may have happened: want %v", i, n, err, c.open)
+		}
+	}
+	// Nobody listens there.
+	_, err := openS3(t, "db", s3test.Config("http://127.0.0.1:1")).PutIfAbsent(t.Context(), "k", objstore.Bytes(nil))
+	wantFailure(t, err, base.CodeObjectStore, "gave up after 3 attempts", "refused")
+	if objstore.MayHaveHappened(err) {
+		t.Errorf("%v: it was not sent", err)
 	}
 }

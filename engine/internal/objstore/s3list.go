@@ -43,7 +43,7 @@ func (s *S3) List(ctx context.Context, prefix, after string, max int) ([]Info, e
 			return found, nil
 		}
 		if token == aws.ToString(in.ContinuationToken) {
-			return nil, failureOf("its listing does not come on").of(s, c)
+			return nil, failureOf("its listing does not come on").of(s, c, false)
 		}
 		in.ContinuationToken, in.StartAfter = &token, nil
 	}

@@ -58,7 +58,7 @@ const slowest = 16 << 10
 
 // retry makes a call of attempts. Their errors come back classified, see s3errors.go.
 func (s *S3) retry(ctx context.Context, c call, send attempt) error {
-	began := time.Now()
+	began, doubt := time.Now(), false
 	for n := 1; ; n++ {
 		if err := ContextError(ctx, s, c.what, c.key); err != nil {
 			return err
@@ -73,12 +73,13 @@ func (s *S3) retry(ctx context.Context, c call, send attempt) error {
 		}
 		f := s.classify(err)
 		if !f.retry && (!f.once || n > 1) {
-			return f.of(s, c)
+			return f.of(s, c, doubt)
 		}
 		if n >= s.tuning.Attempts {
 			f.text = "gave up after " + plural(n, "attempt") + " in " + time.Since(began).Round(time.Millisecond).String() + ": " + f.text
-			return f.of(s, c)
+			return f.of(s, c, doubt)
 		}
+		doubt = doubt || !f.refused
 		s.counters.retries.Add(1)
 		if err := s.backOff(ctx, c, n, f.after); err != nil {
 			return err

@@ -50,6 +50,7 @@ class Table:
     columns: list
     key: list  # names in the order of the key
     checks: list = field(default_factory=list)
+    many: bool = False  # it may have had more rows than a vector of DuckDB has
 
     @property
     def sql(self):
@@ -75,7 +76,7 @@ class Table:
         return ", ".join(parts) + f", PRIMARY KEY ({', '.join(k.sql for k in self.keys)})"
 
     def copy(self):
-        return Table(self.name, [copy.copy(c) for c in self.columns], list(self.key), list(self.checks))
+        return Table(self.name, [copy.copy(c) for c in self.columns], list(self.key), list(self.checks), self.many)
 
 
 def random_type(rng, key=False):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/merutable/merutable/engine/internal/manifest"
@@ -21,7 +22,7 @@ import (
 // The record may begin with objects that are there: name them in present, without the prefix. There must have been one
 // mirror at a time.
 func Check(requests []Request, prefix string, present ...string) error {
-	c := checker{prefix: strings.TrimSuffix(prefix, "/") + "/", confirmed: map[string]int{}, newest: map[string]int64{}}
+	c := checker{prefix: strings.TrimSuffix(prefix, "/") + "/", confirmed: map[string]int{}, newest: map[string]int64{}, parts: map[string]map[int][]byte{}}
 	if prefix == "" {
 		c.prefix = ""
 	}
@@ -67,6 +68,7 @@ type checker struct {
 	prefix    string
 	confirmed map[string]int   // when
 	newest    map[string]int64 // manifest of a table, by its directory
+	parts     map[string]map[int][]byte
 }
 
 func replaceable(key string) bool {
@@ -103,16 +105,26 @@ func (c *checker) begun(r *Request, key string) error {
 	if !isManifest {
 		return nil
 	}
+	body := r.Body
+	switch r.Op {
+	case "CreateMultipartUpload":
+		return nil
+	case "UploadPart":
+		c.keepPart(r)
+		return nil
+	case "CompleteMultipartUpload":
+		body = c.assemble(r.Query.Get("uploadId"))
+	}
 	if r.IfNoneMatch != "*" {
 		return fmt.Errorf("a manifest without If-None-Match")
 	}
 	if newest := c.newest[table]; version < newest {
 		return fmt.Errorf("manifest %d after %d", version, newest)
 	}
-	if r.Body == nil {
+	if body == nil {
 		return nil // the request was refused before its body was read
 	}
-	m, err := manifest.Decode(key, bytes.Clone(r.Body))
+	m, err := manifest.Decode(key, bytes.Clone(body))
 	if err != nil {
 		if r.Applied == 0 || r.Applied >= 300 {
 			return nil // a connection that broke
@@ -133,6 +145,26 @@ func (c *checker) begun(r *Request, key string) error {
 		}
 	}
 	return nil
+}
+
+// keepPart keeps a part of a manifest.
+func (c *checker) keepPart(r *Request) {
+	id := r.Query.Get("uploadId")
+	number, err := strconv.Atoi(r.Query.Get("partNumber"))
+	if err != nil || r.Applied != http.StatusOK {
+		return
+	}
+	if c.parts[id] == nil {
+		c.parts[id] = map[int][]byte{}
+	}
+	c.parts[id][number] = r.Body
+}
+
+func (c *checker) assemble(id string) (whole []byte) {
+	for n := 1; n <= len(c.parts[id]); n++ {
+		whole = append(whole, c.parts[id][n]...)
+	}
+	return whole
 }
 
 // ended learns what an answer says.

@@ -32,7 +32,7 @@ type Request struct {
 	Header      http.Header
 	Query       url.Values
 	Bytes       int64  // of the body
-	Body        []byte // of a PutObject of a manifest, up to 4 MiB, else nil
+	Body        []byte // of a manifest, up to 4 MiB, else nil
 	// Listed are the keys in the answer to a ListObjectsV2.
 	Listed []string
 	// Begun and Ended number the moments when requests came and answers went, all in one order. Ended is 0 before.
@@ -190,7 +190,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 		writeError(w, in, fault.Status, fault.Code, "made to fail")
 		return
 	}
-	kept := &keptBody{inner: in.Body, keep: r.Op == "PutObject" && strings.HasSuffix(r.Key, ".manifest.bin")}
+	kept := &keptBody{inner: in.Body, keep: (r.Op == "PutObject" || r.Op == "UploadPart") && strings.HasSuffix(r.Key, ".manifest.bin")}
 	in.Body = kept
 	if r.Op == "GetObject" {
 		answer := &cutAnswer{ResponseWriter: w, status: http.StatusOK, cut: fault.CutBody}
