@@ -36,8 +36,10 @@ type collector struct {
 	lowWater int64
 
 	// Of a table in an object store (objectgarbage.go): own is the newest version that this engine committed, 0 before the
-	// first; sweptAt and wroteLowWater are when orphans were looked for and low_water.txt was written last.
+	// first; sweptAt and wroteLowWater are when orphans were looked for and low_water.txt was written last, sweptAs what own
+	// was then.
 	own                    atomic.Int64
+	sweptAs                int64
 	sweptAt, wroteLowWater time.Time
 	slack                  time.Duration
 

@@ -81,7 +81,8 @@ func (p *gcPass) removeManifestObject(version int64) error {
 func (p *gcPass) sweepObjects(all bool) error {
 	c := p.c
 	own := c.gc.own.Load()
-	if own == 0 || !all && time.Since(c.gc.sweptAt) < sweepEvery || !c.gc.history.complete() {
+	recent := own == c.gc.sweptAs || time.Since(c.gc.sweptAt) < sweepEvery // without a commit nothing comes to be found
+	if own == 0 || !all && recent || !c.gc.history.complete() {
 		return nil
 	}
 	ctx, store := context.Background(), c.objects.Store()
@@ -130,7 +131,7 @@ func (p *gcPass) sweepObjects(all bool) error {
 		p.removedObject(name, GarbageOrphan)
 	}
 	if !p.dry {
-		c.gc.sweptAt = time.Now()
+		c.gc.sweptAt, c.gc.sweptAs = time.Now(), own
 	}
 	return nil
 }

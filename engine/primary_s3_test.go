@@ -128,7 +128,8 @@ func TestPrimaryS3Faults(t *testing.T) {
 	db = open()
 	sameState(t, "the next writer", state, db)
 	if err := s3test.Check(slices.DeleteFunc(front.Requests(), func(r s3test.Request) bool {
-		return strings.Contains(r.Key, "/OPTIONS") // it is stored beside a primary
+		// OPTIONS is stored beside a primary. What a search for orphans lists, the writer has not been told of.
+		return strings.Contains(r.Key, "/OPTIONS") || r.Op == "ListObjectsV2"
 	}), "db"); err != nil {
 		t.Error(err)
 	}
