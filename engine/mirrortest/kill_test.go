@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func mirrorForEver() error {
 	if os.Getenv(envParts) != "" {
 		tuning := objstore.DefaultS3Tuning()
-		tuning.PartBytes = 1000
+		tuning.WholeBytes, tuning.PartBytes = 0, 1000
 		objstore.SetS3Tuning(tuning)
 	}
 	o := options(os.Getenv(envEndpoint))

@@ -62,7 +62,7 @@ func (s *S3) put(ctx context.Context, c call, body Body, ifNoneMatch *string) (I
 	if err := s.admit(ctx, c.what, c.key); err != nil {
 		return Info{}, err
 	}
-	if body.Size > s.tuning.PartBytes {
+	if body.Size > max(s.tuning.WholeBytes, s.tuning.PartBytes) {
 		return s.putParts(ctx, c, body, ifNoneMatch)
 	}
 	p, err := measure(ctx, s, c, body, 0, body.Size)

@@ -35,6 +35,7 @@ func openS3(t testing.TB, prefix string, c objstore.S3Config) objstore.Store {
 func quick(t testing.TB, change func(*objstore.S3Tuning)) {
 	t.Helper()
 	tuning := objstore.DefaultS3Tuning()
+	tuning.WholeBytes = 0
 	tuning.BackoffBase, tuning.BackoffMax, tuning.RetriesPerSecond = time.Millisecond, 10*time.Millisecond, 1000
 	if change != nil {
 		change(&tuning)

@@ -8,8 +8,9 @@ import (
 
 // S3Tuning are the sizes and patience of S3 stores. They suit real ones; tests scale them.
 type S3Tuning struct {
-	// PartBytes is how large an object may be to go in one request, and the size of the parts of larger ones. At least
-	// 5 MiB, or a store refuses the parts.
+	// WholeBytes is how large an object may be to go in one request; less than PartBytes stands for that.
+	WholeBytes int64
+	// PartBytes is the size of the parts of larger ones. At least 5 MiB, or a store refuses them.
 	PartBytes int64
 	// PartParallelism is how many parts of one object go at a time.
 	PartParallelism int
@@ -29,6 +30,7 @@ type S3Tuning struct {
 // store that drops half of the requests is not noticed, and one that is down is reported soon.
 func DefaultS3Tuning() S3Tuning {
 	return S3Tuning{
+		WholeBytes:       64 << 20,
 		PartBytes:        16 << 20,
 		PartParallelism:  4,
 		Attempts:         10,
