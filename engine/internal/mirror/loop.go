@@ -260,6 +260,9 @@ func (m *Mirror) jobEnded(r result) {
 	} else {
 		l.control = controlNone
 	}
+	if l.stopped {
+		return // the cuts are closed
+	}
 	if r.err != nil {
 		m.jobFailed(r)
 		return

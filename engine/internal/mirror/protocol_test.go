@@ -277,6 +277,35 @@ func TestWrongAnswers(t *testing.T) {
 	})
 }
 
+// TestStopsOnce: a manifest that was on its way when the mirror stopped changes nothing, however it ends.
+func TestStopsOnce(t *testing.T) {
+	for _, late := range []error{nil, errDown} {
+		synctest.Test(t, func(t *testing.T) {
+			store := objstore.NewMem()
+			db := newFakeDB(1)
+			db.start(objstore.NewFaulty(store, func(op objstore.Op, k string) error {
+				if op == objstore.OpPutIfAbsent && strings.Contains(k, "/v3.manifest") {
+					time.Sleep(10 * time.Second)
+					return late
+				} else if op == objstore.OpPutIfAbsent && strings.HasSuffix(k, ".dv-4.puffin") {
+					_, _ = store.Put(context.Background(), k, objstore.Bytes([]byte("another one")))
+				}
+				return nil
+			}), retain)
+			db.flush(0, 1)
+			db.settle(t)
+			db.flush(0, 1)
+			time.Sleep(time.Second)
+			db.flush(0, 1) // its files are sent beside the manifest before
+			time.Sleep(time.Hour)
+			if s := db.m.Status(); s.State != mirror.Stopped || !strings.Contains(s.LastError, "11 bytes") || db.open != 0 {
+				t.Errorf("%d cuts are open: %+v", db.open, s)
+			}
+			db.m.Stop(time.Second)
+		})
+	}
+}
+
 // TestDamagedOnTheWay: an object of which the answer was lost is compared byte by byte.
 func TestDamagedOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
