@@ -288,7 +288,7 @@ func TestCloneGoesOn(t *testing.T) {
 		}
 	}
 	waitMirrored(t, db)
-	db.Free() // the machine is gone
+	db.Free()                                                               // the machine is gone
 	there, err := openRemote(t, newRequestLog(store), Options{}).Versions() // some were never there
 	must(t, err)
 	old := there[len(there)-2].Version
