@@ -62,10 +62,22 @@ func newSketches(s *base.Schema) []*Sketch {
 
 // addToSketch adds the values of a column's first n rows.
 func addToSketch(s *Sketch, col *row.Column, n int) {
-	for i := range n {
-		if !col.IsNull(i) {
-			s.InsertHash(xxh3.Hash(col.Storage(i)))
+	var last uint64
+	add := func(v []byte, i int) {
+		if h := xxh3.Hash(v); (h != last || i == 0) && !col.IsNull(i) {
+			s.InsertHash(h)
+			last = h
 		}
+	}
+	if col.Offsets != nil {
+		for i := range n {
+			add(col.Data[col.Offsets[i]:col.Offsets[i+1]], i)
+		}
+		return
+	}
+	size := col.Type.FixedSize()
+	for i := range n {
+		add(col.Fixed[i*size:(i+1)*size], i)
 	}
 }
 
