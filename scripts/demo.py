@@ -218,16 +218,17 @@ class Demo:
         self.title("A mirror: the table is somewhere else too, and stays up to date by itself")
         there, copy = os.path.join(self.work, "mirror"), os.path.join(self.work, "restored")
         self.shell.ask("DETACH m")
-        self.shell.ask(f"ATTACH {literal(self.db)} AS m (TYPE merutable, MIRROR {literal('file://' + there)})")
+        _, attached = self.shell.timed(
+            f"ATTACH {literal(self.db)} AS m (TYPE merutable, MIRROR {literal('file://' + there)})")
         status = "SELECT mirror_seq = visible_seq FROM merutable_mirror_status('m', wait_secs := 120)"
         rows, seconds = self.shell.timed(status)
         self.check("the mirror's state", rows, [["true"]])
-        self.step("first upload of everything (to a directory; s3:// works alike)", seconds)
+        self.step("ATTACH with MIRROR, all of it there (a directory; s3:// is alike)", attached + seconds)
         self.shell.ask("UPDATE m.flights SET origin = 'XXX' WHERE id < 1000")
-        self.shell.ask("CALL merutable_flush('m')")
+        _, flushed = self.shell.timed("CALL merutable_flush('m')")
         rows, seconds = self.shell.timed(status)
         self.check("the mirror's state", rows, [["true"]])
-        self.step("an UPDATE of 1,000 rows, flushed: at the mirror after", seconds)
+        self.step("an UPDATE of 1,000 rows: flushed, and at the mirror", flushed + seconds)
         mine = self.shell.ask("SELECT count(*), sum(delay), sum(distance), max(origin) FROM m.flights")
         rows, seconds = self.shell.timed("SELECT count(*), sum(delay), sum(distance), max(origin) FROM "
                                          f"merutable_scan({literal(there)})")
