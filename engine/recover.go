@@ -179,6 +179,11 @@ func (d *database) recoverLogs() (map[*core][]*memEntry, error) {
 			d.prevLog, d.loggedSeq = num, l.last
 		}
 	}
+	for _, list := range mems {
+		// Heads of logs count a table's memtable that took writes as one with rows in all logs of that time. So must the
+		// manifest that it gets: a log in which it has none is removed without it, and would be missed later.
+		list[0].lastLog = logs[len(logs)-1]
+	}
 	return mems, nil
 }
 

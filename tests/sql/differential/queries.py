@@ -27,7 +27,7 @@ def predicate(rng, table, depth=0, prefix=""):
         return f"{name} IN (SELECT {name} FROM {table.sql} WHERE {predicate(rng, table, 2)})"
     if roll < 0.55:
         return f"NOT ({predicate(rng, table, depth + 1, prefix)})" if depth < 2 else f"{name} IS NULL"
-    if roll < 0.6:
+    if roll < 0.6 and "MAP" not in kind.sql:  # which DuckDB refuses, when it comes to rows
         return f"{name} BETWEEN {column.literal(rng, 0)} AND {column.literal(rng, 0)}"
     if roll < 0.75:
         special = special_predicate(rng, column, name)
