@@ -272,7 +272,7 @@ func TestSmallDisk(t *testing.T) {
 		return err
 	}
 	failures := 0
-	for id := int64(0); failures < 6; id++ {
+	for id := int64(0); failures < unlessShort(6, 2); id++ {
 		err := put(id, id)
 		if err != nil {
 			failures++
