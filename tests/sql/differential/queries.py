@@ -21,7 +21,8 @@ def predicate(rng, table, depth=0, prefix=""):
     if roll < 0.43:
         some = ", ".join(column.literal(rng, 0.05) for _ in range(rng.choice([1, 2, 4, 9])))
         return f"{name} {rng.choice(['', '', 'NOT '])}IN ({some})"
-    if roll < 0.48:
+    # DuckDB's Parquet reader fails on that with MAPs now and then ("Out of buffer"), in files of its own too.
+    if roll < 0.48 and "MAP" not in kind.sql:
         return f"{name} IS {rng.choice(['', 'NOT '])}DISTINCT FROM {column.literal(rng)}"
     if roll < 0.52 and not prefix:
         return f"{name} IN (SELECT {name} FROM {table.sql} WHERE {predicate(rng, table, 2)})"
