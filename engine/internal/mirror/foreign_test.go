@@ -203,8 +203,11 @@ func TestForeignWhileRunning(t *testing.T) {
 					// The version before theirs is free, and the next one meets it.
 					time.Sleep(time.Minute)
 					before = contents(t, store)
+					db.m = nil
 					db.flush(0, 1)
 					db.flush(0, 1)
+					db.m = m
+					m.Notify()
 				}
 				db.wantStopped(t, store, before, "metadata/v")
 				m.Stop(time.Second)
