@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
@@ -178,22 +177,12 @@ func TestTransactionRenameCrash(t *testing.T) {
 		after := maps.Clone(want)
 		after["t"], after["u"] = maps.Clone(want["u"]), want["t"]
 		putIn(t, txn, "t", after["t"], 4)
-		dead, ops := false, 0
-		var left *vfs.MemFS
-		rng := rand.New(rand.NewPCG(uint64(step), 8))
-		fs.set(func(vfs.Op, string) error {
-			if ops++; ops == step {
-				left, dead = mem.CrashClone(rng), true
-			}
-			if dead {
-				return base.Errorf(base.CodeIO, "the power is gone")
-			}
-			return nil
-		})
+		cut := cutPower(fs, mem, step, rand.New(rand.NewPCG(uint64(step), 8)))
 		_, err = txn.Commit()
 		fs.set(nil)
 		killed(db)
-		if !dead {
+		left := cut.disk()
+		if left == nil {
 			must(t, err)
 			if step < 30 || swapped == 0 || swapped == step-1 {
 				t.Fatalf("%d steps, after %d of them the names were swapped", step, swapped)
