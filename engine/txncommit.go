@@ -39,14 +39,6 @@ func (t *Txn) successor(dropped *txnTable) *txnTable {
 	return nil
 }
 
-// predecessor returns the dropped table whose name a table of the transaction's own has.
-func (t *Txn) predecessor(made *txnTable) *txnTable {
-	if tt := t.firstNamed(made.table.schema.TableName); tt != nil && tt.dropped {
-		return tt
-	}
-	return nil
-}
-
 // firstNamed returns the table that had a name at the begin.
 func (t *Txn) firstNamed(name string) *txnTable {
 	folded := foldName(name)

@@ -41,7 +41,6 @@ type fakeTable struct {
 	history   map[int64][]byte // all of them
 	pins      map[*manifest.Manifest]int
 	record    []byte
-	gone      bool
 }
 
 func newFakeDB(seed uint64) *fakeDB {

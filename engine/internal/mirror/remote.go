@@ -125,14 +125,6 @@ func (r *remote) learn(mf *manifest.Manifest) {
 	})
 }
 
-// oldest returns the smallest version that is there.
-func (r *remote) oldest() int64 {
-	if len(r.old) > 0 {
-		return r.old[0].version
-	}
-	return r.newest
-}
-
 // complete reports whether the files of all manifests are known.
 func (r *remote) complete() bool {
 	return !slices.ContainsFunc(r.old, func(o oldManifest) bool { return !o.read })
