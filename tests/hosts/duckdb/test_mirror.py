@@ -231,12 +231,6 @@ def test_interrupting_what_waits_for_a_store(connect, server, database, url):
             assert took < 2, f"{statement}: {took:.2f} s"
         proxy.running.set()
         assert one(reader, "SELECT count(*) FROM r.t") == 100_000
-        reader.execute("BEGIN")
-        assert one(reader, "SELECT count(*) FROM r.t") == 100_000
-        proxy.running.clear()
-        took = interrupted(reader, "SELECT count(DISTINCT s) FROM r.t", 0.3)  # reads a file
-        assert took < 2, f"{took:.2f} s"
-        reader.execute("ROLLBACK")
     finally:
         proxy.close()
 
