@@ -50,8 +50,11 @@ type dataFile struct {
 	id       uint64
 	counters *sst.Counters
 
-	mu   sync.Mutex
-	refs int
+	// refs is counted without mu, which is held while the file is opened: an object store may take its time for that, and
+	// states come and go under the database's lock.
+	refs atomic.Int32
+
+	mu sync.Mutex
 	// readers are of one open file, each for a schema; the one asked for last comes first.
 	readers []*sst.Reader
 }
@@ -111,16 +114,15 @@ func missing(err error) error {
 	return err
 }
 
-func (f *dataFile) ref() {
-	f.mu.Lock()
-	f.refs++
-	f.mu.Unlock()
-}
+func (f *dataFile) ref() { f.refs.Add(1) }
 
 func (f *dataFile) unref() {
-	f.mu.Lock()
+	if f.refs.Add(-1) != 0 {
+		return
+	}
+	f.mu.Lock() // which nobody has any more
 	defer f.mu.Unlock()
-	if f.refs--; f.refs == 0 && len(f.readers) > 0 {
+	if len(f.readers) > 0 {
 		f.readers[0].Close() // and so all of them
 		f.readers = nil
 	}
