@@ -89,8 +89,8 @@ func TestDiskCacheDamage(t *testing.T) {
 			t.Errorf("round %d: nothing was found damaged", round)
 		}
 	}
-	if d := read(); d.Damaged.Load() != 0 || d.Hits.Load() != 9 {
-		t.Errorf("it was not mended: %d damaged, %d hits", d.Damaged.Load(), d.Hits.Load())
+	if d := read(); d.Damaged.Load() != 0 || d.Misses.Load() != 0 || d.Hits.Load() < 9 { // what is read ahead may hit once more
+		t.Errorf("it was not mended: %d damaged, %d misses, %d hits", d.Damaged.Load(), d.Misses.Load(), d.Hits.Load())
 	}
 }
 
