@@ -163,10 +163,12 @@ def main():
                 run.failures.append(path)
                 run.say(f"FAIL {error}")
     run.check_runner()
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in [pool.submit(run.one, test, placement) for test, placement in list(run.jobs(tests))]:
-            outcome.result()
-    run.close()
+    try:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for outcome in [pool.submit(run.one, test, placement) for test, placement in list(run.jobs(tests))]:
+                outcome.result()
+    finally:
+        run.close()
     report(run, options)
     sys.exit(1 if run.failures or not run.passed else 0)
 

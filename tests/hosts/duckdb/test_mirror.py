@@ -27,6 +27,8 @@ def server():
     try:
         s3.variables()
     except Unavailable as reason:
+        if os.environ.get("MERUTABLE_TEST_SERVERS") == "required":
+            raise
         pytest.skip(str(reason))
     yield s3
     s3.close()
@@ -151,9 +153,15 @@ for i in range(1000):
     secret(con, server)
     attach(con, database, options=f", MIRROR '{url}'")
     settled(con)
-    puts = [line.split(" /merutable/")[1].split(" ")[0] for line in server.requests(url)
-            if "PutObject " in line and " 200 " in line and "/data/" in line]
-    assert puts and len(puts) == len(set(puts)), sorted(puts)
+    there, again = set(), []
+    for line in server.requests(url):
+        if "PutObject " in line and "/data/" in line:
+            key = line.split(" /merutable/")[1].split(" ")[0]
+            if key in there:
+                again.append(line)
+            elif " 200 " in line:
+                there.add(key)
+    assert there and not again, again
     rows = one(con, "SELECT count(*) FROM m.t")
     con.execute(f"ATTACH '{url}' AS r (TYPE merutable, READ_ONLY)")
     assert one(con, "SELECT count(*) FROM r.t") == rows >= 1100

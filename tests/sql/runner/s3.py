@@ -43,8 +43,15 @@ class S3Server:
     def variables(self):
         """What the words stand for in one run of a test: __S3_URL__ is a prefix of its own."""
         with self.lock:
-            if self.process is None:
-                self._start()
+            for attempt in range(3):  # a port that was free may be taken by now
+                if self.process is not None:
+                    break
+                try:
+                    self._start()
+                except Unavailable:
+                    self.close()
+                    if attempt == 2:
+                        raise
         return {"__S3_ENDPOINT__": self.endpoint, "__S3_URL__": f"s3://{BUCKET}/{uuid.uuid4().hex}",
                 "__S3_KEY__": KEY, "__S3_SECRET__": SECRET}
 
@@ -67,7 +74,9 @@ class S3Server:
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
-                return
+                if self.process.poll() is None:
+                    return
+                raise OSError("somebody else listens")
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise Unavailable(f"{SERVER} does not answer") from None
@@ -82,6 +91,7 @@ class S3Server:
         if self.process is not None:
             self.process.terminate()
             self.process.wait()
+            self.process = None
             shutil.rmtree(self.directory, ignore_errors=True)
             if os.path.exists(self.log):
                 os.remove(self.log)
