@@ -226,7 +226,7 @@ func (m *Mirror) startControl(ctx context.Context, job controlJob, t *target) {
 	began, answers := l.retry.failures, m.answers.Load()
 	var pass *retention
 	if job == controlRetain {
-		pass = &retention{m: m, protected: l.protects(), there: m.thereNow()}
+		pass = &retention{m: m, protected: l.protects(), inUse: l.uses(), there: m.thereNow()}
 		l.retainAt = time.Time{}
 	}
 	go func() {
@@ -250,6 +250,20 @@ func (l *loop) protects() func(id uint32, rel string) bool {
 	return func(id uint32, rel string) bool {
 		return cur != nil && cur.names(id, rel) || next != nil && next.names(id, rel)
 	}
+}
+
+// uses returns the tables that the open cuts have.
+func (l *loop) uses() func(id uint32) bool {
+	ids := map[uint32]bool{}
+	for _, t := range []*target{l.cur, l.next} {
+		if t == nil {
+			continue
+		}
+		for _, table := range t.cut.Tables {
+			ids[table.ID] = true
+		}
+	}
+	return func(id uint32) bool { return ids[id] }
 }
 
 // jobEnded takes note of how a job ended.

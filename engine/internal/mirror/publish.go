@@ -23,6 +23,7 @@ func (m *Mirror) publish(ctx context.Context, cut *Cut) (time.Time, error) {
 			r = newRemote(t.ID)
 			m.remotes[t.ID] = r
 		}
+		r.dropped = time.Time{}
 		if r.newest != t.Manifest.Version {
 			work = append(work, t)
 		}
@@ -31,7 +32,8 @@ func (m *Mirror) publish(ctx context.Context, cut *Cut) (time.Time, error) {
 		return time.Time{}, err
 	}
 	for id, r := range m.remotes {
-		if !there[id] && r.dropped.IsZero() {
+		// One that never had a manifest may be new: of a cut that is still being sent.
+		if !there[id] && r.dropped.IsZero() && (r.newest > 0 || r.unsure) {
 			r.dropped = time.Now()
 		}
 	}
@@ -139,7 +141,7 @@ func (m *Mirror) putManifest(ctx context.Context, r *remote, t *Table) error {
 		return err
 	}
 	key := r.manifestKey(v)
-	r.unsure = true
+	r.unsure, r.tried = true, v
 	if err := m.putBytes(ctx, key, data); err != nil {
 		return err
 	}

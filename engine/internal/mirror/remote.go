@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -25,8 +26,10 @@ type remote struct {
 	unnamed map[string]time.Time
 	// dropped is when the table went; zero where it is there.
 	dropped time.Time
-	// unsure says that a manifest was put of which nobody knows whether it came to be: nothing goes that it may name.
+	// unsure says that a manifest was put, the version tried, of which nobody knows whether it came to be: nothing goes
+	// that it may name.
 	unsure   bool
+	tried    int64
 	lowWater int64
 
 	record       record
@@ -74,9 +77,7 @@ func (r *remote) published(mf *manifest.Manifest, now time.Time) {
 			delete(r.live, rel)
 		}
 	}
-	if r.newest > 0 {
-		r.old = append(r.old, oldManifest{version: r.newest, superseded: now, read: true})
-	}
+	r.supersede(now)
 	r.newest, r.name, r.unsure = v, nameOf(mf), false
 }
 
@@ -91,13 +92,25 @@ func nameOf(mf *manifest.Manifest) string {
 	return strings.ToLower(mf.Schema.TableName)
 }
 
+// supersede takes note that the newest manifest is an old one since a moment.
+func (r *remote) supersede(now time.Time) {
+	if r.newest > 0 {
+		r.addOld(oldManifest{version: r.newest, superseded: now, read: true})
+	}
+}
+
 // passed takes note of a manifest of ours between the newest and one that is to come.
 func (r *remote) passed(version int64, now time.Time) {
-	r.old = append(r.old, oldManifest{version: r.newest, superseded: now, read: true})
-	r.old = append(r.old, oldManifest{version: version, superseded: now})
-	slices.SortFunc(r.old, func(a, b oldManifest) int { return int(a.version - b.version) })
-	r.old = slices.CompactFunc(r.old, func(a, b oldManifest) bool { return a.version == b.version })
-	r.old = slices.DeleteFunc(r.old, func(o oldManifest) bool { return o.version == 0 })
+	r.supersede(now)
+	r.addOld(oldManifest{version: version, superseded: now})
+}
+
+// addOld adds an old manifest, unless it is known as one.
+func (r *remote) addOld(o oldManifest) {
+	i, known := slices.BinarySearchFunc(r.old, o.version, func(o oldManifest, v int64) int { return cmp.Compare(o.version, v) })
+	if !known {
+		r.old = slices.Insert(r.old, i, o)
+	}
 }
 
 // learn takes note of the files of an old manifest.
@@ -123,6 +136,11 @@ func (r *remote) learn(mf *manifest.Manifest) {
 		delete(r.unnamed, rel)
 		return nil
 	})
+}
+
+// empty reports whether the store has nothing of the table.
+func (r *remote) empty() bool {
+	return r.newest == 0 && r.dropped.IsZero() && !r.unsure && len(r.old) == 0 && len(r.dead) == 0 && len(r.unnamed) == 0
 }
 
 // complete reports whether the files of all manifests are known.

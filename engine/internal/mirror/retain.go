@@ -33,6 +33,7 @@ func (m *Mirror) passEvery() time.Duration {
 type retention struct {
 	m         *Mirror
 	protected func(id uint32, rel string) bool
+	inUse     func(id uint32) bool // a cut has the table
 	there     map[uint32][]string // files at the store, as of the begin
 	left      int                 // how much it may still remove
 }
@@ -71,6 +72,9 @@ func (m *Mirror) retain(ctx context.Context, p *retention) (next time.Time, err 
 		if err := p.table(ctx, r); err != nil {
 			return next, err
 		}
+		if r.empty() {
+			delete(m.remotes, id)
+		}
 		if p.left <= 0 {
 			return time.Now(), nil
 		}
@@ -81,7 +85,7 @@ func (m *Mirror) retain(ctx context.Context, p *retention) (next time.Time, err 
 func (p *retention) table(ctx context.Context, r *remote) error {
 	m := p.m
 	if !r.dropped.IsZero() && !m.catalog.unsure {
-		if time.Since(r.dropped) >= m.opt.Retain && !m.catalog.lists(r.id) {
+		if time.Since(r.dropped) >= m.opt.Retain && !m.catalog.lists(r.id) && !p.inUse(r.id) {
 			return p.wholeTable(ctx, r)
 		}
 		return nil
@@ -155,9 +159,11 @@ func (p *retention) manifests(ctx context.Context, r *remote) error {
 
 // wholeTable removes all of a table that was dropped: the manifests, then the files.
 func (p *retention) wholeTable(ctx context.Context, r *remote) error {
-	if r.newest > 0 {
-		r.old = append(r.old, oldManifest{version: r.newest})
-		r.newest = 0
+	r.supersede(time.Now())
+	r.newest = 0
+	if r.unsure {
+		r.addOld(oldManifest{version: r.tried, superseded: time.Now()})
+		r.unsure = false
 	}
 	names := []string{lowWaterName}
 	for _, o := range r.old {
