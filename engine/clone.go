@@ -211,8 +211,12 @@ func (c *cloner) openUnless() (*DB, error) {
 	}
 	answer := make(chan opened, 1)
 	go func() {
-		db, err := c.openSource()
-		answer <- opened{db, err}
+		var o opened
+		o.err = base.Guard(func() (err error) {
+			o.db, err = c.openSource()
+			return err
+		})
+		answer <- o
 	}()
 	tick := time.NewTicker(cloneAsk)
 	defer tick.Stop()

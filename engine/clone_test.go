@@ -219,8 +219,32 @@ func TestCloneFindsDamage(t *testing.T) {
 	}
 	must(t, mem.Delete(context.Background(), key))
 	_, err = Clone(remoteURL, "/c", CloneOptions{fs: fs, store: mem})
-	if err == nil || !strings.Contains(err.Error(), key) {
+	if base.CodeOf(err) != base.CodeIO || !strings.Contains(err.Error(), key) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestCloneSurvivesPanics lets the store panic on the goroutines of a clone: while it opens, and while it copies.
+func TestCloneSurvivesPanics(t *testing.T) {
+	fs := vfs.NewMem()
+	db, _ := fillForClone(t, fs)
+	defer db.Free()
+	mem := objstore.NewMem()
+	copyToStore(t, fs, "/db", mem)
+	for _, at := range []string{"manifest.bin", ".parquet"} {
+		store := objstore.NewFaulty(mem, func(op objstore.Op, key string) error {
+			if op == objstore.OpReadAt && strings.HasSuffix(key, at) {
+				panic("broken at " + at)
+			}
+			return nil
+		})
+		_, err := Clone(remoteURL, "/c", CloneOptions{fs: fs, store: store})
+		if base.CodeOf(err) != base.CodeUnknown || !strings.Contains(err.Error(), "broken at "+at) {
+			t.Errorf("%v", err)
+		}
+		if names, _ := fs.List("/"); len(names) != 1 {
+			t.Errorf("something was left: %v", names)
+		}
 	}
 }
 

@@ -118,7 +118,8 @@ func (c *cloner) copyFiles() error {
 		wg.Go(func() {
 			buf := make([]byte, cloneChunk)
 			for k := int(next.Add(1)) - 1; k < len(c.names); k = int(next.Add(1)) - 1 {
-				if errs[i] = c.copyFile(ctx, c.names[k], buf); errs[i] != nil {
+				errs[i] = base.Guard(func() error { return c.copyFile(ctx, c.names[k], buf) })
+				if errs[i] != nil {
 					cancel()
 					return
 				}
@@ -180,7 +181,7 @@ func (c *cloner) copyFile(ctx context.Context, f cloneFile, buf []byte) (err err
 		case ends && f.size >= 0:
 			return base.Errorf(base.CodeCorruption, "%s/%s has %d bytes, the manifest says %d", c.root, f.key, at+int64(n), f.size)
 		case n < len(p) && !ends:
-			return base.Wrapf(base.CodeOf(err), err, "%s/%s", c.root, f.key)
+			return missing(base.Wrapf(base.CodeOf(err), err, "%s/%s", c.root, f.key))
 		}
 		if _, err := out.Write(p[:n]); err != nil {
 			return err

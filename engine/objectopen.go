@@ -85,7 +85,10 @@ func (d *database) loadAll() (map[*core]*manifest.Manifest, error) {
 	for i, c := range cores {
 		places <- struct{}{}
 		wg.Go(func() {
-			found[i], errs[i] = c.newestDecided()
+			errs[i] = base.Guard(func() (err error) {
+				found[i], err = c.newestDecided()
+				return err
+			})
 			<-places
 		})
 	}

@@ -175,7 +175,10 @@ func (f *File) ReadAtUnless(p []byte, off int64, interrupt func() bool) (n int, 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		n, err = remote.ReadAtContext(ctx, p, off)
+		err = base.Guard(func() (err error) {
+			n, err = remote.ReadAtContext(ctx, p, off)
+			return err
+		})
 	}()
 	const every = 100 * time.Millisecond
 	tick := time.NewTicker(every)

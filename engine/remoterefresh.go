@@ -113,7 +113,9 @@ func newestOf(cores []*core, known map[*core]*manifest.Manifest) (map[*core]*man
 		for i := range cores {
 			places <- struct{}{}
 			wg.Go(func() {
-				ask(i)
+				if err := base.Guard(func() error { ask(i); return nil }); err != nil {
+					errs[i] = err
+				}
 				<-places
 			})
 		}

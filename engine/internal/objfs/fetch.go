@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"runtime/debug"
 	"sync"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -13,6 +12,7 @@ import (
 // fetch reads the blocks that are a claim's own: from disk, then from the store, adjacent ones in one request. It lands
 // every one of them.
 func (b *blocks) fetch(name string, first blockID, c *claim) {
+	defer b.landRest(name, first, c, c.mine)
 	var runs [][]int
 	for _, i := range c.mine {
 		id := first
@@ -42,6 +42,7 @@ func (b *blocks) fetch(name string, first blockID, c *claim) {
 
 // fetchRun reads adjacent blocks in one request and lands them.
 func (b *blocks) fetchRun(name string, first blockID, c *claim, run []int) {
+	defer b.landRest(name, first, c, run)
 	from := first
 	from.index += int64(run[0])
 	data, err := b.request(name, from, len(run))
@@ -65,11 +66,30 @@ func (b *blocks) fetchRun(name string, first blockID, c *claim, run []int) {
 	}
 }
 
+// landRest, deferred, ends a panic: blocks that did not land because of it land with an error. Readers wait for them, and
+// the goroutine may be nobody's.
+func (b *blocks) landRest(name string, first blockID, c *claim, places []int) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	err := named(base.PanicError(r), name)
+	for _, i := range places {
+		select {
+		case <-c.flights[i].done:
+		default:
+			id := first
+			id.index += int64(i)
+			b.land(id, c.flights[i], nil, err)
+		}
+	}
+}
+
 // request reads n blocks of the store. Fewer bytes come where the object ends, which is an error where its size is known.
 func (b *blocks) request(name string, from blockID, n int) (data []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil { // it must land, whatever happens
-			err = base.Errorf(base.CodeUnknown, "%s: reading: panic: %v\n%s", name, r, debug.Stack())
+			err = named(base.PanicError(r), name)
 		}
 	}()
 	b.requests <- struct{}{}

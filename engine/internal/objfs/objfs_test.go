@@ -230,6 +230,47 @@ func TestShortAnswer(t *testing.T) {
 	}
 }
 
+// TestPanics lets the store, and the disk of the cache, panic: reads end with an error, whoever's goroutine it is, and the
+// next ones go on.
+func TestPanics(t *testing.T) {
+	mem := objstore.NewMem()
+	want := content(5, 9*blockBytes)
+	put(t, mem, "a.parquet", want)
+	for _, where := range []string{"store", "disk"} {
+		var broken atomic.Bool
+		broken.Store(true)
+		store := objstore.NewFaulty(mem, func(objstore.Op, string) error {
+			if broken.Load() && where == "store" {
+				panic("broken store")
+			}
+			return nil
+		})
+		fs := vfs.NewErrorFS(vfs.NewMem(), func(_ vfs.Op, path string) error {
+			if broken.Load() && where == "disk" && strings.Contains(path, diskSuffix) {
+				panic("broken disk")
+			}
+			return nil
+		})
+		f := New(store, Options{Root: root, MemoryBytes: 64 << 20, Disk: process(fs, 1<<30)})
+		file := openFile(t, f, "a.parquet", len(want)).(*blockFile)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		got := make([]byte, len(want))
+		for _, ctx := range []context.Context{context.Background(), ctx} {
+			_, err := file.ReadAtContext(ctx, got, 0)
+			if base.CodeOf(err) != base.CodeUnknown || !strings.Contains(err.Error(), "broken "+where) {
+				t.Errorf("%s: %v", where, err)
+			}
+		}
+		broken.Store(false)
+		_, err := file.ReadAtContext(ctx, got, 0)
+		must(t, err)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: other bytes came", where)
+		}
+	}
+}
+
 // TestMemoryBound reads far more than the cache in memory may have.
 func TestMemoryBound(t *testing.T) {
 	const size = 40 << 20
