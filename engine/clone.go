@@ -99,6 +99,7 @@ type cloner struct {
 	o      CloneOptions
 	source string
 	dir    string    // absolute
+	empty  bool      // it is there, with nothing in it
 	aside  string    // where it is made
 	lock   io.Closer // on it; nil: none
 	began  time.Time
@@ -142,7 +143,9 @@ func (c *cloner) prepare(dir string) (err error) {
 	case err != nil:
 		return base.Wrapf(base.CodeInvalidArgument, err, "clone to %s", c.dir)
 	case len(names) > 0:
-		return base.Errorf(base.CodeAlreadyExists, "clone to %s: the directory is not empty", c.dir)
+		return base.Errorf(base.CodeInvalidArgument, "clone to %s: the directory is not empty", c.dir)
+	default:
+		c.empty = true
 	}
 	c.sweep()
 	c.aside = c.dir + cloneAside + newUUID()
@@ -157,10 +160,13 @@ func (c *cloner) sweep() {
 		return
 	}
 	for _, n := range names {
-		if !strings.HasPrefix(n, filepath.Base(c.dir)+cloneAside) {
+		if tag, found := strings.CutPrefix(n, filepath.Base(c.dir)+cloneAside); !found || !manifest.IsUUID(tag) {
 			continue
 		}
 		left := c.o.fs.Join(parent, n)
+		if _, err := c.o.fs.Stat(c.o.fs.Join(left, lockFile)); err != nil {
+			continue
+		}
 		lock, err := c.o.fs.Lock(c.o.fs.Join(left, lockFile), holder())
 		if err != nil {
 			continue
@@ -190,6 +196,12 @@ func (c *cloner) make() error {
 	}
 	if err := c.addMemory(); err != nil {
 		return err
+	}
+	if c.empty {
+		// A directory takes no other one's place. If somebody put something there meanwhile this fails.
+		if err := c.o.fs.Remove(c.dir); err != nil && base.CodeOf(err) != base.CodeNotFound {
+			return base.Wrapf(base.CodeOf(err), err, "clone to %s", c.dir)
+		}
 	}
 	if err := c.o.fs.Rename(c.aside, c.dir); err != nil {
 		return base.Wrapf(base.CodeOf(err), err, "clone to %s", c.dir)
@@ -254,6 +266,10 @@ func (c *cloner) openSource() (*DB, error) {
 		return nil, err
 	}
 	c.root = db.Path()
+	if !objstore.IsURL(c.root) && strings.HasPrefix(c.dir, c.root+string(filepath.Separator)) {
+		db.Free()
+		return nil, base.Errorf(base.CodeInvalidArgument, "clone to %s: it is inside the database %s", c.dir, c.root)
+	}
 	return db, nil
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -178,8 +179,9 @@ func TestCloneRefuses(t *testing.T) {
 		o           CloneOptions
 		code        base.Code
 	}{
-		{remoteURL, "/db", CloneOptions{}, base.CodeAlreadyExists},
+		{remoteURL, "/db", CloneOptions{}, base.CodeInvalidArgument},
 		{remoteURL, "s3://bucket/other", CloneOptions{}, base.CodeInvalidArgument},
+		{"/db", "/db/inside", CloneOptions{}, base.CodeInvalidArgument},
 		{"/none", "/c", CloneOptions{}, base.CodeNotFound},
 		{remoteURL, "/c", CloneOptions{Version: 1}, base.CodeUnsupported},
 		{remoteURL, "/c", CloneOptions{Version: -1}, base.CodeInvalidArgument},
@@ -194,6 +196,30 @@ func TestCloneRefuses(t *testing.T) {
 		t.Errorf("something was left: %v", err)
 	}
 	check(t, db, m)
+}
+
+// TestCloneTakesAnEmptyDirectory: it is as good as none, and what stands beside it is left alone.
+func TestCloneTakesAnEmptyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir+"/db", Options{})
+	must(t, err)
+	defer db.Free()
+	must(t, db.CreateTable(testSchema()))
+	_, err = db.Put(testRow(1, 1))
+	must(t, err)
+	must(t, os.MkdirAll(dir+"/copy", 0o755))
+	must(t, os.MkdirAll(dir+"/copy.tmp-mine/data", 0o755))
+	_, err = Clone(dir+"/db", dir+"/copy", CloneOptions{})
+	must(t, err)
+	copied, err := Open(dir+"/copy", Options{})
+	must(t, err)
+	defer copied.Free()
+	check(t, copied, model{1: 1})
+	if _, err := os.Stat(dir + "/copy.tmp-mine/data"); err != nil {
+		t.Error(err)
+	}
+	_, err = Clone(dir+"/db", dir+"/copy", CloneOptions{})
+	wantCode(t, err, CodeInvalidArgument)
 }
 
 // TestCloneFindsDamage changes one byte of a file at the mirror.

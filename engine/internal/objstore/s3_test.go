@@ -449,6 +449,17 @@ func TestS3BrokenAnswers(t *testing.T) {
 	for range 5 {
 		wantBytes(t, s, "k", data)
 	}
+	front.SetFault(func(r s3test.Request) s3test.Fault {
+		if n++; r.Op == "ListObjectsV2" && n%3 != 0 {
+			return s3test.Fault{CutBody: 150}
+		}
+		return s3test.Fault{}
+	})
+	for range 5 {
+		if page, err := s.List(t.Context(), "", "", 10); err != nil || len(page) != 1 {
+			t.Errorf("listed %v: %v", page, err)
+		}
+	}
 	front.SetFault(func(r s3test.Request) s3test.Fault { return s3test.Fault{CutBody: 50_000} })
 	n, err := s.ReadAt(t.Context(), "k", make([]byte, len(data)), 0)
 	wantFailure(t, err, base.CodeObjectStore, "broke off", "gave up")

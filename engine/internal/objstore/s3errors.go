@@ -151,7 +151,10 @@ func (s *S3) classifyAnswer(err error, answer *smithyhttp.ResponseError) failure
 	f.refused = status >= 300 && status < 500 && status != http.StatusRequestTimeout || status == http.StatusNotImplemented ||
 		status == http.StatusInsufficientStorage
 	explained := ""
+	decode := (*smithy.DeserializationError)(nil)
 	switch {
+	case status/100 == 2 && errors.As(err, &decode):
+		f.retry, explained = true, "the answer broke off"
 	case code == "NoSuchBucket":
 		explained = noBucket(s.bucket)
 	case code == "NoSuchUpload":

@@ -54,7 +54,7 @@ type Fault struct {
 	Drop bool
 	// LoseAnswer asks the server, and then ends the connection.
 	LoseAnswer bool
-	// CutBody is how much of a GetObject's body is sent before the connection ends; 0 is all.
+	// CutBody is how much of the answer's body is sent before the connection ends; 0 is all.
 	CutBody int
 	// Hang keeps the client waiting, for as long as it does, without asking the server.
 	Hang bool
@@ -192,7 +192,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	}
 	kept := &keptBody{inner: in.Body, keep: (r.Op == "PutObject" || r.Op == "UploadPart") && strings.HasSuffix(r.Key, ".manifest.bin")}
 	in.Body = kept
-	if r.Op == "GetObject" {
+	if r.Op == "GetObject" || fault.CutBody > 0 {
 		answer := &cutAnswer{ResponseWriter: w, status: http.StatusOK, cut: fault.CutBody}
 		f.upstream.ServeHTTP(answer, in)
 		f.note(r, func() { r.Applied, r.Status = answer.status, answer.status })
