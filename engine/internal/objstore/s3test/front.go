@@ -209,7 +209,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	f.upstream.ServeHTTP(answer, in)
 	f.note(r, func() {
 		r.Applied, r.Bytes, r.Body = answer.Code, kept.n, kept.whole()
-		if fault.LoseAnswer {
+		if fault.LoseAnswer || in.Context().Err() != nil { // a client that left gets nothing
 			return
 		}
 		if r.Status = answer.Code; r.Op == "ListObjectsV2" {
