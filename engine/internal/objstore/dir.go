@@ -257,7 +257,11 @@ func (d *Dir) admit(ctx context.Context, what, key string) error {
 }
 
 func (d *Dir) wrap(what, key string, err error) error {
-	return base.Wrapf(base.CodeObjectStore, err, "%s: %s %s", d, what, key)
+	code := base.CodeObjectStore
+	if base.CodeOf(err) == base.CodeNoSpace {
+		code = base.CodeNoSpace
+	}
+	return base.Wrapf(code, err, "%s: %s %s", d, what, key)
 }
 
 // wrapMissing is wrap where a missing file means a missing object.

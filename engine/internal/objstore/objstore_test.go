@@ -122,7 +122,12 @@ func TestDirFaults(t *testing.T) {
 			fail = syscall.ENOSPC
 			_, err := put(ctx, "a/b", objstore.Bytes([]byte("x")))
 			if err != nil {
-				wantCode(t, err, base.CodeObjectStore, "no space left")
+				wantCode(t, err, base.CodeNoSpace, "no space left")
+				wantCode(t, err, base.CodeNoSpace, "a/b")
+			}
+			_ = mem.Remove("/root/a/b")
+			fail = syscall.EIO
+			if _, err = put(ctx, "a/b", objstore.Bytes([]byte("x"))); err != nil {
 				wantCode(t, err, base.CodeObjectStore, "a/b")
 			}
 			fail = nil
