@@ -467,6 +467,8 @@ func TestMirrorOption(t *testing.T) {
 		_, err := Open(dir, Options{Mirror: bad})
 		wantCode(t, err, CodeInvalidArgument)
 	}
+	_, err := Open(dir, Options{Mirror: "file://" + to, ReadOnly: true})
+	wantCode(t, err, CodeInvalidArgument)
 	db, err := Open(dir, Options{Mirror: "file://" + to})
 	must(t, err)
 	defer db.Free()

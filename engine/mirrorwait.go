@@ -9,7 +9,7 @@ import (
 
 // WaitForMirror waits until the mirror has everything that is in files now, rows and changes of tables alike; rows in memory
 // it does not wait for. It reports whether that came to be before the timeout; where there is no mirror, or it has stopped,
-// it does not, at once. interrupt, if not nil, is asked on the caller's goroutine; true ends the call with CodeCancelled.
+// it does not, at once, nor does it when the database is closed meanwhile. interrupt, if not nil, is asked on the caller's goroutine; true ends the call with CodeCancelled.
 func (db *DB) WaitForMirror(timeout time.Duration, interrupt func() bool) (bool, error) {
 	db.mu.RLock()
 	d := db.c.database
@@ -20,15 +20,19 @@ func (db *DB) WaitForMirror(timeout time.Duration, interrupt func() bool) (bool,
 	}
 	seq, commit := g.inFiles()
 	const often = 10 * time.Millisecond
-	for end := time.Now().Add(timeout); ; time.Sleep(often) {
+	tick := time.NewTicker(often)
+	defer tick.Stop()
+	for end := time.Now().Add(timeout); ; {
+		ended := g.m.Ended() // before the status, which is the last one then
 		switch s := g.m.Status(); {
 		case s.Seq >= seq && s.Commit >= commit:
 			return true, nil
-		case s.State == mirror.Stopped || !time.Now().Before(end):
+		case s.State == mirror.Stopped || ended || !time.Now().Before(end):
 			return false, nil
 		case interrupt != nil && interrupt():
 			return false, base.Errorf(base.CodeCancelled, "interrupted while waiting for the mirror")
 		}
+		<-tick.C
 	}
 }
 

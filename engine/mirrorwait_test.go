@@ -69,3 +69,38 @@ func TestWaitForMirror(t *testing.T) {
 		t.Errorf("the mirror has %d tables", n)
 	}
 }
+
+// TestWaitForMirrorEnds: who waits for a mirror is told when the database is closed.
+func TestWaitForMirrorEnds(t *testing.T) {
+	var down atomic.Bool
+	store := objstore.NewFaulty(objstore.NewMem(), func(objstore.Op, string) error {
+		if down.Load() {
+			return errUnavailable
+		}
+		return nil
+	})
+	db := openMirrored(t, vfs.NewMem(), store, Options{MirrorFlush: -1})
+	defer db.Free()
+	down.Store(true)
+	putRows(t, db, model{}, 0, 10)
+	must(t, db.Flush())
+	var asked atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		reached, err := db.WaitForMirror(24*time.Hour, func() bool { asked.Add(1); return false })
+		if reached {
+			t.Error("a store that is down has everything")
+		}
+		ended <- err
+	}()
+	for asked.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	must(t, db.Close())
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Fatal("it waits though the database is closed")
+	}
+}

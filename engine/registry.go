@@ -69,6 +69,9 @@ func Open(path string, o Options) (*DB, error) {
 		return nil, err
 	}
 	if o.ReadOnly {
+		if o.Mirror != "" {
+			return nil, base.Errorf(base.CodeInvalidArgument, "options mirror and read_only: who only reads has nothing to mirror")
+		}
 		return openReader(path, o)
 	}
 	if _, err := o.mirrorStore(""); err != nil {

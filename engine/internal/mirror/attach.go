@@ -18,6 +18,8 @@ type catalogCopy struct {
 	since time.Time // when it was put, by the store's clock; zero: long ago
 	// unsure says that one was put of which nobody knows whether it came to be.
 	unsure bool
+	// late says that an older one may still come in the place of this one: the put of it failed, nobody knows how.
+	late bool
 }
 
 // lists reports whether readers of the store find a table besides the root one.
@@ -96,16 +98,21 @@ func (m *Mirror) attach(ctx context.Context, cut *Cut) error {
 	return nil
 }
 
-// agoOf is a moment of the store's clock on ours, never one to come.
+// agoOf is a moment of the store's clock on ours, never one to come. What both clocks agree on counts: by the store's it
+// is as old as the last thing that came to the store is younger, whatever our clock says.
 func (m *Mirror) agoOf(t time.Time) time.Time {
-	return time.Now().Add(-max(m.opt.Now().Sub(t), 0))
+	return time.Now().Add(-max(min(m.lastSeen.Sub(t), m.opt.Now().Sub(t)), 0))
 }
 
 // list lists all that the store has.
 func (m *Mirror) list(ctx context.Context) (map[uint32]*listing, *objstore.Info, error) {
 	found := map[uint32]*listing{}
 	var catalog *objstore.Info
+	m.lastSeen = time.Time{}
 	err := m.eachObject(ctx, "", func(info objstore.Info) {
+		if info.ModTime.After(m.lastSeen) {
+			m.lastSeen = info.ModTime
+		}
 		if info.Key == catalogKey {
 			catalog = &info
 			return

@@ -124,7 +124,8 @@ type Mirror struct {
 	opt     Options
 
 	wake   chan struct{}
-	dirty  atomic.Bool // there may be something newer than the newest cut
+	dirty  atomic.Bool     // there may be something newer than the newest cut
+	ctx    context.Context // of all that it does
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when nothing of the mirror runs any more
 
@@ -139,16 +140,18 @@ type Mirror struct {
 
 	loop loop // of run alone
 	// remotes is what is known of the store's tables, and catalog of its catalog. The control job alone, of which one runs
-	// at a time, has it.
+	// at a time, has them.
 	remotes map[uint32]*remote
 	catalog catalogCopy
+	// lastSeen is when the newest object of the listing came, by the store's clock.
+	lastSeen time.Time
 }
 
 // Start begins to mirror a database. It returns at once, and asks nothing of the store itself.
 func Start(store objstore.Store, src Source, opt Options) *Mirror {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Mirror{
-		src: src, opt: opt, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{}),
+		src: src, opt: opt, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel, ended: make(chan struct{}),
 		changed: make(chan struct{}), confirmed: map[string]int64{}, listed: map[string]int64{}, suspect: map[string]int64{}, remotes: map[uint32]*remote{},
 	}
 	m.store = &counted{Store: store, answers: &m.answers}
@@ -206,6 +209,9 @@ func (m *Mirror) Wait(ctx context.Context, seq, commit uint64) bool {
 		}
 	}
 }
+
+// Ended reports whether the mirror was told to stop: nothing more comes to the store, but what is on its way.
+func (m *Mirror) Ended() bool { return m.ctx.Err() != nil }
 
 // Status returns how the mirror is doing.
 func (m *Mirror) Status() Status {

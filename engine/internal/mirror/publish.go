@@ -45,10 +45,11 @@ func (m *Mirror) publish(ctx context.Context, cut *Cut) (time.Time, error) {
 // given it up. Only where names go round in a circle, or a name changes hands from a dropped table while others come, a
 // reader may meet one twice for a moment.
 func (m *Mirror) putInOrder(ctx context.Context, cut *Cut, work []*Table) error {
-	if m.catalog.unsure {
+	if unsure := m.catalog.unsure; unsure || m.catalog.late {
 		if err := m.lookAtCatalog(ctx, cut.Catalog); err != nil {
 			return err
 		}
+		m.catalog.late = unsure // what was put next is looked at once more
 	}
 	var unlisted, listed []*Table
 	for _, t := range work {
@@ -216,7 +217,7 @@ func (m *Mirror) putCatalog(ctx context.Context, data []byte) error {
 		if _, err := m.store.Put(ctx, catalogKey, objstore.Bytes(data)); err != nil {
 			return err
 		}
-		m.catalog = catalogCopy{data: data}
+		m.catalog = catalogCopy{data: data, late: m.catalog.late}
 	}
 	return nil
 }
@@ -238,6 +239,6 @@ func (m *Mirror) lookAtCatalog(ctx context.Context, ours []byte) error {
 			return err
 		}
 	}
-	m.catalog = catalogCopy{data: theirs}
+	m.catalog = catalogCopy{data: theirs, late: m.catalog.late}
 	return nil
 }

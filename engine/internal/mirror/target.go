@@ -29,6 +29,10 @@ type object struct {
 // newTarget finds out what the store lacks of a cut.
 func (m *Mirror) newTarget(cut *Cut) (*target, error) {
 	t := &target{cut: cut, need: map[string]*object{}}
+	sizes, err := m.sizesOfListed(cut)
+	if err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, table := range cut.Tables {
@@ -40,8 +44,11 @@ func (m *Mirror) newTarget(cut *Cut) (*target, error) {
 			}
 			o := &object{key: key, rel: rel, dir: table.Dir, size: size}
 			if has, there := m.listed[key]; there {
-				if err := m.compareListed(o, has); err != nil {
-					return err
+				if size == 0 {
+					size = sizes[key]
+				}
+				if size != has {
+					return m.notOurs(key, "has %d bytes: ours has %d", has, size)
 				}
 				delete(m.listed, key)
 				m.confirmed[key] = has
@@ -58,23 +65,36 @@ func (m *Mirror) newTarget(cut *Cut) (*target, error) {
 	return t, nil
 }
 
-// compareListed compares an object that was there before with the file of its name.
-func (m *Mirror) compareListed(o *object, has int64) error {
-	size := o.size
-	if size == 0 {
+// sizesOfListed returns, by key, the sizes of those files of a cut that the store had before and whose sizes no manifest
+// says. It looks at files, and so runs without mu. Only what becomes confirmed or is removed leaves the listed objects
+// meanwhile; none comes.
+func (m *Mirror) sizesOfListed(cut *Cut) (map[string]int64, error) {
+	var unknown []*object
+	m.mu.Lock()
+	for _, table := range cut.Tables {
+		prefix := tablePrefix(table.ID)
+		_ = eachFile(table.Manifest, func(rel string, size int64) error {
+			if _, there := m.listed[prefix+rel]; there && size == 0 {
+				unknown = append(unknown, &object{key: prefix + rel, rel: rel, dir: table.Dir})
+			}
+			return nil
+		})
+	}
+	m.mu.Unlock()
+	sizes := make(map[string]int64, len(unknown))
+	for _, o := range unknown {
 		f, err := o.dir.Open(o.rel)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		defer f.Close()
-		if size, err = f.Size(); err != nil {
-			return err
+		size, err := f.Size()
+		_ = f.Close()
+		if err != nil {
+			return nil, err
 		}
+		sizes[o.key] = size
 	}
-	if size != has {
-		return m.notOurs(o.key, "has %d bytes: ours has %d", has, size)
-	}
-	return nil
+	return sizes, nil
 }
 
 // notOurs is the error about an object that this database did not put.
