@@ -52,10 +52,11 @@ func (m *Mirror) run(ctx context.Context) {
 	l := &m.loop
 	l.inflight = map[string]*object{}
 	for ctx.Err() == nil {
+		now := time.Now() // one for both: what is too early to be started has an alarm
 		if !l.stopped {
-			m.advance(ctx)
+			m.advance(ctx, now)
 		}
-		timer, stop := m.alarm()
+		timer, stop := m.alarm(now)
 		select {
 		case <-ctx.Done():
 		case <-m.wake:
@@ -94,12 +95,12 @@ func (l *loop) release() {
 }
 
 // alarm returns a channel for the next moment at which there is something to do without an event.
-func (m *Mirror) alarm() (<-chan time.Time, func()) {
+func (m *Mirror) alarm(now time.Time) (<-chan time.Time, func()) {
 	l := &m.loop
 	var at time.Time
 	switch {
 	case l.stopped:
-	case l.retry.waiting():
+	case l.retry.waiting(now):
 		at = l.retry.until
 	case l.attached && l.control == controlNone && m.mayStart(): // else an event comes first
 		at = l.retainAt
@@ -112,9 +113,9 @@ func (m *Mirror) alarm() (<-chan time.Time, func()) {
 }
 
 // advance starts what can be started.
-func (m *Mirror) advance(ctx context.Context) {
+func (m *Mirror) advance(ctx context.Context, now time.Time) {
 	l := &m.loop
-	if l.retry.waiting() {
+	if l.retry.waiting(now) {
 		return
 	}
 	if err := m.takeCuts(); err != nil {

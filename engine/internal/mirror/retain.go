@@ -34,8 +34,8 @@ type retention struct {
 	m         *Mirror
 	protected func(id uint32, rel string) bool
 	inUse     func(id uint32) bool // a cut has the table
-	there     map[uint32][]string // files at the store, as of the begin
-	left      int                 // how much it may still remove
+	there     map[uint32][]string  // files at the store, as of the begin
+	left      int                  // how much it may still remove
 }
 
 // thereNow returns the files that the store has, by table. It runs in the loop.

@@ -20,7 +20,7 @@ const (
 
 // failed takes note of a failure of a job that began after so many of them. Jobs that fail side by side count as one.
 func (r *retry) failed(began int) {
-	if began < r.failures && r.waiting() {
+	if began < r.failures && r.waiting(time.Now()) {
 		return
 	}
 	r.failures++
@@ -34,7 +34,7 @@ func (r *retry) failed(began int) {
 func (r *retry) succeeded() { *r = retry{} }
 
 // waiting reports whether it is too early to try again.
-func (r *retry) waiting() bool { return r.failures > 0 && time.Now().Before(r.until) }
+func (r *retry) waiting(now time.Time) bool { return r.failures > 0 && now.Before(r.until) }
 
 // Bounds of one request: a store that neither answers nor fails must not hold everything up.
 const (
