@@ -221,7 +221,11 @@ func merugo_refresh(h C.uintptr_t, cwatch *C.MeruWatch, cerr *C.uintptr_t) C.int
 		if err != nil {
 			return err
 		}
-		_, err = interruptible(readWatch(cwatch).interrupt, func() (struct{}, error) { return struct{}{}, db.RefreshStale() },
+		interrupt := readWatch(cwatch).interrupt
+		if !db.ReadOnly() {
+			interrupt = nil // it asks no store
+		}
+		_, err = interruptible(interrupt, func() (struct{}, error) { return struct{}{}, db.RefreshStale() },
 			func(struct{}) {})
 		return err
 	})

@@ -30,9 +30,9 @@ type snapshot struct {
 
 // fileDeletes are the positions of one file.
 type fileDeletes struct {
-	once      sync.Once
+	mu        sync.Mutex
+	known     bool
 	positions []C.uint32_t
-	err       error
 }
 
 //export merugo_snapshot_acquire
@@ -197,22 +197,31 @@ func keyView(o *object, key []byte) (C.MeruBytesView, error) {
 // hidden returns the positions of file i in C memory. Files are resolved at the same time by the threads that ask.
 func (s *snapshot) hidden(i int) ([]C.uint32_t, error) {
 	d := s.deletes[i]
-	d.once.Do(func() {
-		rows, err := s.s.Deletes(s.indices[i])
-		if d.err = err; err != nil || len(rows) == 0 {
-			return
-		}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known {
+		return d.positions, nil
+	}
+	rows, err := s.s.Deletes(s.indices[i])
+	if err != nil {
+		return nil, err // it may be over at the next scan of the transaction
+	}
+	if len(rows) > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		o, err := s.owned()
-		if err == nil {
-			d.positions, err = allocSlice[C.uint32_t](o, len(rows))
+		if err != nil {
+			return nil, err
 		}
-		if d.err = err; err == nil {
-			copy(unsafe.Slice((*uint32)(unsafe.SliceData(d.positions)), len(rows)), rows)
+		positions, err := allocSlice[C.uint32_t](o, len(rows))
+		if err != nil {
+			return nil, err
 		}
-	})
-	return d.positions, d.err
+		copy(unsafe.Slice((*uint32)(unsafe.SliceData(positions)), len(rows)), rows)
+		d.positions = positions
+	}
+	d.known = true
+	return d.positions, nil
 }
 
 // countHidden returns how many rows of file i the snapshot does not show. The engine's count is of the deletion vector

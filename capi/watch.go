@@ -70,9 +70,14 @@ func interruptible[T any](interrupt func() bool, fn func() (T, error), late func
 			if !interrupt() {
 				continue
 			}
+			select {
+			case r := <-done:
+				return r.value, r.err
+			default:
+			}
 			go func() {
 				if r := <-done; r.err == nil {
-					late(r.value)
+					quiet(func() { late(r.value) })
 				}
 			}()
 			var none T

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -134,6 +135,9 @@ func (c *cloner) prepare(dir string) (err error) {
 	if c.dir, err = absoluteDir(c.o.fs, dir); err != nil {
 		return err
 	}
+	if err := c.outside(); err != nil {
+		return err
+	}
 	names, err := c.o.fs.List(c.dir)
 	switch {
 	case base.CodeOf(err) == base.CodeNotFound:
@@ -174,6 +178,35 @@ func (c *cloner) sweep() {
 		_ = c.o.fs.RemoveAll(left)
 		_ = lock.Close()
 	}
+}
+
+// outside refuses a destination within the source, whose next sweep would take it for something left over.
+func (c *cloner) outside() error {
+	if objstore.IsURL(c.source) {
+		return nil
+	}
+	root, err := resolveDir(c.o.fs, c.source, false)
+	if err != nil {
+		return nil //nolint:nilerr // opening says it
+	}
+	for at := c.dir; ; at = filepath.Dir(at) {
+		if at == root || c.o.fs == vfs.OS && sameDir(at, root) {
+			return base.Errorf(base.CodeInvalidArgument, "clone to %s: it is in the directory of its source, %s", c.dir, root)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
+
+// sameDir reports whether two paths are of one directory.
+func sameDir(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // make copies, verifies and gives the copy its name.

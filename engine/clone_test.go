@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -247,6 +248,40 @@ func TestCloneFindsDamage(t *testing.T) {
 	_, err = Clone(remoteURL, "/c", CloneOptions{fs: fs, store: mem})
 	if base.CodeOf(err) != base.CodeIO || !strings.Contains(err.Error(), key) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestCloneInDirectories clones on the machine's file system: to a directory that is there, and beside those of others.
+func TestCloneInDirectories(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(filepath.Join(dir, "db"), Options{})
+	must(t, err)
+	defer db.Free()
+	must(t, db.CreateTable(testSchema()))
+	others := []string{"copy.tmp-old", "copy.tmp-0123", "copy.tmp-" + newUUID()}
+	left := "copy.tmp-" + newUUID()
+	for _, name := range append([]string{"copy", left}, others...) {
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, left, lockFile), nil, 0o600))
+	for _, in := range []string{"db/inside", "db/a/b"} {
+		_, err := Clone(filepath.Join(dir, "db"), filepath.Join(dir, in), CloneOptions{})
+		if base.CodeOf(err) != base.CodeInvalidArgument || !strings.Contains(err.Error(), "directory of its source") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	_, err = Clone(filepath.Join(dir, "db"), filepath.Join(dir, "copy"), CloneOptions{})
+	must(t, err)
+	copied, err := Open(filepath.Join(dir, "copy"), Options{})
+	must(t, err)
+	copied.Free()
+	for _, name := range others {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("what is another's is gone: %v", err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, left)); !os.IsNotExist(err) {
+		t.Errorf("what a killed clone left is there: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
 )
@@ -212,10 +213,18 @@ func (db *DB) RefreshStale() error {
 	// Of those that come at a time one looks.
 	d.tail.mu.Lock()
 	defer d.tail.mu.Unlock()
-	if d.refreshedWithin(d.opts.RefreshInterval) {
+	if d.refreshedWithin(db.refreshInterval()) {
 		return nil
 	}
 	return d.refreshRemote()
+}
+
+// refreshInterval is the handle's own: its engine may have been opened by another one.
+func (db *DB) refreshInterval() time.Duration {
+	if db.opts.RefreshInterval == 0 {
+		return defaultRefreshInterval
+	}
+	return max(db.opts.RefreshInterval, 0)
 }
 
 func (db *DB) rejoin() error {

@@ -166,6 +166,8 @@ func (o *Options) commitPatience() time.Duration {
 	return manifest.DefaultPatience
 }
 
+const defaultRefreshInterval = time.Second
+
 // withFS returns the options with a file system.
 func (o Options) withFS() Options {
 	if o.fs == nil {
@@ -197,7 +199,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MirrorFlush, 10*time.Second)
 	setDefault(&o.MirrorRetain, 300*time.Second)
 	setDefault(&o.ObjectCacheBytes, 1<<30)
-	setDefault(&o.RefreshInterval, time.Second)
+	setDefault(&o.RefreshInterval, defaultRefreshInterval)
 	return o
 }
 

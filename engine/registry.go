@@ -205,8 +205,15 @@ func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, erro
 	if readOnly {
 		table = r.readers
 	}
+	var left []*shared
 	r.mu.Lock()
 	s := table[key]
+	if s != nil && s.idle != nil && s.c.otherCache(o) {
+		r.idle.Remove(s.idle)
+		s.idle = nil
+		r.forget(s)
+		left, s = []*shared{s}, nil
+	}
 	if s == nil {
 		s = &shared{key: key, readOnly: readOnly}
 		table[key] = s
@@ -220,6 +227,7 @@ func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, erro
 		s.idle = nil
 	}
 	r.mu.Unlock()
+	dropAll(left)
 
 	s.open.Lock()
 	defer s.open.Unlock()
@@ -236,6 +244,13 @@ func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, erro
 		s.c = c
 	}
 	return &DB{shared: s, c: s.c, dir: key.dir, readOnly: readOnly, opts: o}, nil
+}
+
+// otherCache reports whether options ask for a cache on disk that an engine does not have.
+func (c *core) otherCache(o Options) bool {
+	has := c.database.opts
+	return o.ObjectCacheDir != "" && c.remote() &&
+		(o.ObjectCacheDir != has.ObjectCacheDir || o.ObjectCacheBytes != 0 && max(o.ObjectCacheBytes, 0) != has.ObjectCacheBytes)
 }
 
 // share counts one more handle on an engine that has one already.

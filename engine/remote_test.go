@@ -163,6 +163,52 @@ func TestRemoteReaderFromTheIdleOnes(t *testing.T) {
 	if s := mustSnapshot(t, r); s.Version() == version {
 		t.Errorf("Refresh found nothing newer than version %d", version)
 	}
+
+	// Another handle's options are not this one's.
+	_, err = db.Put(testRow(3, 3))
+	must(t, err)
+	must(t, db.Flush())
+	copyToStore(t, fs, "/db", mem)
+	version = mustSnapshot(t, r).Version()
+	must(t, r.RefreshStale())
+	if s := mustSnapshot(t, r); s.Version() != version {
+		t.Errorf("a handle that looks once an hour went on to version %d", s.Version())
+	}
+	always := openRemote(t, mem, Options{RefreshInterval: -1})
+	must(t, always.RefreshStale())
+	if s := mustSnapshot(t, always); s.Version() == version {
+		t.Errorf("a handle that always looks stays at version %d", version)
+	}
+}
+
+// TestRemoteReaderWithACache opens a database that is among the idle ones, which has no cache on disk.
+func TestRemoteReaderWithACache(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openMem(t, fs, Options{})
+	defer db.Free()
+	_, err := db.Put(testRow(1, 1))
+	must(t, err)
+	must(t, db.Flush())
+	mem := objstore.NewMem()
+	copyToStore(t, fs, "/db", mem)
+	r, err := tryOpenRemote(mem, Options{})
+	must(t, err)
+	plain := r.c
+	r.Free()
+	o := Options{ObjectCacheDir: t.TempDir()}
+	r, err = tryOpenRemote(mem, o)
+	must(t, err)
+	cached := r.c
+	if cached == plain || cached.database.opts.ObjectCacheDir != o.ObjectCacheDir {
+		t.Errorf("the cache of %v is not used", o.ObjectCacheDir)
+	}
+	r.Free()
+	for _, o := range []Options{o, {}} {
+		if r = openRemote(t, mem, o); r.c != cached {
+			t.Errorf("with %q: another engine", o.ObjectCacheDir)
+		}
+		r.Free()
+	}
 }
 
 func TestRemoteReader(t *testing.T) {

@@ -17,12 +17,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 	"golang.org/x/time/rate"
 
 	"github.com/merutable/merutable/engine/internal/base"
 )
 
-// bucketName is what some S3-compatible store may call a bucket. It keeps out what would end up elsewhere in a URL.
+// bucketName is what some S3-compatible store, or AWS once, may call a bucket: upper case is for the store to refuse. It keeps out what would end up elsewhere in a URL.
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,254}$`)
 
 // openS3 makes the store of s3://bucket/prefix. It asks nothing of it.
@@ -138,6 +139,8 @@ func (c S3Config) load(t S3Tuning) (aws.Config, error) {
 		// Retries are ours (s3retry.go). Where there is no instance to ask for credentials, one attempt is enough, too.
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 		config.WithAppID("merutable"),
+		// It would write to the host's stderr. What matters is in the errors.
+		config.WithLogger(logging.Nop{}),
 		// Bodies go as they are, with their checksums in headers: not every store knows chunks and trailers.
 		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
 		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
