@@ -42,6 +42,7 @@ type collector struct {
 	sweptAs                int64
 	sweptAt, wroteLowWater time.Time
 	slack                  time.Duration
+	intents                manifest.IntentSweep // the root table's
 
 	filesRemoved, bytesRemoved, lastNanos, readerPins atomic.Int64
 }
@@ -185,6 +186,9 @@ func (p *gcPass) load() error {
 	now := c.now()
 	// What is there was superseded by now, whatever clock wrote the next one's time.
 	at := earlier(now, time.UnixMilli(c.gc.opened.UpdatedMS))
+	if c.gc.opened.GivenUp() {
+		at = now // it needs the one before, and is superseded only now
+	}
 	for i := len(versions) - 1; i >= 0; i-- {
 		if versions[i] >= first {
 			continue
@@ -198,9 +202,11 @@ func (p *gcPass) load() error {
 		switch base.CodeOf(err) {
 		case base.CodeOK:
 			read = append(read, m)
-			at = earlier(at, time.UnixMilli(m.UpdatedMS))
-		case base.CodeCorruption, base.CodeUnsupported:
-			// No file goes before this one does.
+			if !m.GivenUp() { // else it needs the one before for as long as it stays
+				at = earlier(at, time.UnixMilli(m.UpdatedMS))
+			}
+		case base.CodeCorruption, base.CodeUnsupported, base.CodeNotFound:
+			// No file goes before this one does. It is gone, or was given up and the one that it stands for is.
 		default:
 			return err
 		}

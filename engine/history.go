@@ -69,8 +69,10 @@ func (h *fileHistory) committed(prev, next *manifest.Manifest, now time.Time) {
 		}
 	}
 	h.newest = v
-	if prev != nil {
-		h.old = append(h.old, &oldManifest{version: prev.Version, superseded: now, read: true})
+	if prev != nil { // versions between were given up, and are what prev is
+		for old := prev.Version; old < v; old++ {
+			h.old = append(h.old, &oldManifest{version: old, superseded: now, read: true})
+		}
 	}
 }
 

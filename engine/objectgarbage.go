@@ -77,6 +77,19 @@ func (p *gcPass) removeManifestObject(version int64) error {
 	return nil
 }
 
+// untilClosed returns a context that ends with a channel.
+func untilClosed(stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
 // sweepObjects removes orphans.
 func (p *gcPass) sweepObjects(all bool) error {
 	c := p.c
@@ -85,7 +98,12 @@ func (p *gcPass) sweepObjects(all bool) error {
 	if own == 0 || !all && recent || !c.gc.history.complete() {
 		return nil
 	}
-	ctx, store := context.Background(), c.objects.Store()
+	if p.stopped() || !p.deadline.IsZero() { // nobody waits for a store that does not answer: the next open goes on
+		return nil
+	}
+	ctx, cancel := untilClosed(c.stop)
+	defer cancel()
+	store := c.objects.Store()
 	prefix := c.objects.Prefix(c.dir)
 	fence, err := store.Head(ctx, prefix+manifest.Dir+"/"+manifest.FileName(own))
 	if base.CodeOf(err) == base.CodeNotFound {
@@ -95,7 +113,7 @@ func (p *gcPass) sweepObjects(all bool) error {
 		return err
 	}
 	if c.id == 0 && !p.dry {
-		if err := manifest.SweepIntents(store, fence.ModTime); err != nil {
+		if err := c.gc.intents.Sweep(ctx, store, fence.ModTime); err != nil {
 			return err
 		}
 	}

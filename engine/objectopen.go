@@ -67,6 +67,13 @@ func (d *database) openPrimary(stored *optionsFile, given Options) (err error) {
 		c.begin(manifests[c], nil)
 	}
 	d.visible = d.lastSeq
+	for c, m := range manifests {
+		if m != nil && m.GivenUp() {
+			if err := c.confirm(); err != nil {
+				return err
+			}
+		}
+	}
 	if err := d.settleTables(); err != nil {
 		return err
 	}
@@ -120,6 +127,14 @@ func (c *core) newestDecided() (*manifest.Manifest, error) {
 			return nil, err
 		}
 	}
+}
+
+// confirm commits what a table is once more: its newest version is one that was given up, and needs the manifest before it,
+// which would be reclaimed otherwise.
+func (c *core) confirm() error {
+	c.commitMu.Lock()
+	defer c.commitMu.Unlock()
+	return c.commitTable(c.nextManifest("give up"), c.table)
 }
 
 // settleTables finishes what others have left of creating and dropping tables: those that are listed and whose manifest says

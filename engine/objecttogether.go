@@ -100,7 +100,6 @@ func (j *joint) putAll() error {
 			return err
 		}
 		p.next.Properties[manifest.PropIntent] = tag
-		parts = append(parts, manifest.IntentPart{Prefix: d.objects.Prefix(p.c.dir), Version: p.next.Version})
 		if known := d.tables[p.c.id] == p.c; p.c.id != 0 && !known {
 			added.add(p.c.id)
 			adds++
@@ -118,6 +117,7 @@ func (j *joint) putAll() error {
 			}
 			return d.giveUp(tag, err)
 		}
+		parts = append(parts, manifest.IntentPart{Prefix: d.objects.Prefix(p.c.dir), Version: p.next.Version})
 	}
 	if adds > 0 { // they are listed before they are there
 		added.lastSeq = max(added.lastSeq, j.intent.last())

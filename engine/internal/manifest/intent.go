@@ -57,15 +57,15 @@ func CommitIntent(store objstore.Store, tag string, parts []IntentPart, patience
 func AbortIntent(store objstore.Store, tag string, patience time.Duration) error {
 	_, err := PutOnce(store, intentKey(tag), []byte(intentAbort), patience)
 	if base.CodeOf(err) == base.CodeConflict { // it was committed, or else the object is damaged
-		_, _, err = readIntent(store, tag)
+		_, _, err = readIntent(context.Background(), store, tag)
 	}
 	return err
 }
 
 // readIntent says what became of an intent; parts are of a committed one.
-func readIntent(store objstore.Store, tag string) (committed bool, parts []IntentPart, err error) {
+func readIntent(ctx context.Context, store objstore.Store, tag string) (committed bool, parts []IntentPart, err error) {
 	key := intentKey(tag)
-	data, err := objstore.ReadSmall(context.Background(), store, key, maxIntentBytes)
+	data, err := objstore.ReadSmall(ctx, store, key, maxIntentBytes)
 	if err != nil {
 		return false, nil, err
 	}
@@ -88,13 +88,13 @@ func readIntent(store objstore.Store, tag string) (committed bool, parts []Inten
 	return true, parts, nil
 }
 
-// resolve returns what a manifest that was read stands for.
+// resolve returns what a manifest that was read stands for. CodeNotFound: it stands for another one that is gone.
 func (s *ObjectStore) resolve(m *Manifest) (*Manifest, error) {
 	tag := m.Properties[PropIntent]
 	if tag == "" {
 		return m, nil
 	}
-	committed, _, err := readIntent(s.store, tag)
+	committed, _, err := readIntent(context.Background(), s.store, tag)
 	decided := base.CodeOf(err) != base.CodeNotFound
 	if decided && err != nil {
 		return nil, err
@@ -106,10 +106,10 @@ func (s *ObjectStore) resolve(m *Manifest) (*Manifest, error) {
 	}
 	before, err := s.At(m.Version - 1)
 	if err != nil {
-		return nil, err
+		return nil, base.Wrapf(base.CodeOf(err), err, "%s: version %d was given up, and is what version %d was", s.name, m.Version, m.Version-1)
 	}
 	same := *before
-	same.Version, same.UpdatedMS, same.rewritten = m.Version, m.UpdatedMS, true
+	same.Version, same.UpdatedMS, same.rewritten, same.givenUp = m.Version, m.UpdatedMS, true, decided
 	if same.undecided = ""; !decided {
 		same.undecided = tag
 	}
@@ -119,43 +119,62 @@ func (s *ObjectStore) resolve(m *Manifest) (*Manifest, error) {
 // AsStored reports whether the object of the version holds this manifest as it is.
 func (m *Manifest) AsStored() bool { return !m.rewritten }
 
+// GivenUp reports whether the version is that of a commit which was given up: it needs the manifest of the one before.
+func (m *Manifest) GivenUp() bool { return m.givenUp }
+
 // Undecided returns the tag of the intent that decides what the version is, "" where it is known.
 func (m *Manifest) Undecided() string { return m.undecided }
 
-// SweepIntents removes the objects of intents that nobody needs any more: committed ones whose manifests were all
-// reclaimed, and those that were given up so long ago that their writer is gone. It looks at some of the oldest.
-func SweepIntents(store objstore.Store, now time.Time) error {
-	const atATime = 64
-	const forgotten = 7 * 24 * time.Hour
-	ctx := context.Background()
-	found, err := store.List(ctx, IntentDir+"/", "", atATime)
+// IntentSweep removes the objects of intents that nobody needs any more: committed ones whose manifests were all reclaimed,
+// and those that were given up so long ago that their writer is gone. Its zero value is ready.
+type IntentSweep struct {
+	after string // the last key that was looked at
+}
+
+// Sweep looks at some of the oldest; the next one goes on behind them, and begins anew where there are no more.
+func (w *IntentSweep) Sweep(ctx context.Context, store objstore.Store, now time.Time) error {
+	const atATime = 256
+	found, err := store.List(ctx, IntentDir+"/", w.after, atATime)
 	if err != nil {
 		return err
 	}
 	for _, i := range found {
 		if now.Sub(i.ModTime) < LeastGrace {
-			break
+			w.after = ""
+			return nil
 		}
-		committed, parts, err := readIntent(store, strings.TrimPrefix(i.Key, IntentDir+"/"))
+		needed, err := intentNeeded(ctx, store, i, now)
 		if err != nil {
 			return err
 		}
-		needed := !committed && now.Sub(i.ModTime) < forgotten
-		for _, p := range parts {
-			_, err := store.Head(ctx, p.Prefix+Dir+"/"+FileName(p.Version))
-			if err != nil && base.CodeOf(err) != base.CodeNotFound {
+		if !needed {
+			if err := store.Delete(ctx, i.Key); err != nil {
 				return err
 			}
-			if needed = err == nil; needed {
-				break
-			}
 		}
-		if needed {
-			continue
-		}
-		if err := store.Delete(ctx, i.Key); err != nil {
-			return err
-		}
+		w.after = i.Key
+	}
+	if len(found) < atATime {
+		w.after = ""
 	}
 	return nil
+}
+
+// intentNeeded reports whether somebody may still ask for the object of an intent.
+func intentNeeded(ctx context.Context, store objstore.Store, i objstore.Info, now time.Time) (bool, error) {
+	const forgotten = 7 * 24 * time.Hour
+	committed, parts, err := readIntent(ctx, store, strings.TrimPrefix(i.Key, IntentDir+"/"))
+	if err != nil {
+		return true, err
+	}
+	if !committed {
+		return now.Sub(i.ModTime) < forgotten, nil
+	}
+	for _, p := range parts {
+		_, err := store.Head(ctx, p.Prefix+Dir+"/"+FileName(p.Version))
+		if base.CodeOf(err) != base.CodeNotFound {
+			return true, err
+		}
+	}
+	return false, nil
 }

@@ -60,9 +60,9 @@ type Manifest struct {
 	Properties map[string]string // without the schema
 
 	stamp stamp // of the file it was read from; zero where it was not
-	// rewritten and undecided are of a manifest of a commit over several tables in an object store (intent.go).
-	rewritten bool
-	undecided string
+	// rewritten, givenUp and undecided are of a manifest of a commit over several tables in an object store (intent.go).
+	rewritten, givenUp bool
+	undecided          string
 }
 
 // Next returns a copy with the next version number and no properties, for a commit to change.
@@ -71,7 +71,7 @@ func (m *Manifest) Next() *Manifest {
 	n.Version++
 	n.Files = append([]*File(nil), m.Files...)
 	n.Properties = map[string]string{}
-	n.stamp, n.rewritten, n.undecided = stamp{}, false, ""
+	n.stamp, n.rewritten, n.givenUp, n.undecided = stamp{}, false, false, ""
 	return &n
 }
 

@@ -10,7 +10,7 @@ import (
 // ownCommits is what an [ObjectStore] knows of the commits that were made through it. They come one at a time.
 type ownCommits struct {
 	patience time.Duration
-	began    time.Time // when the last one did; zero before the first
+	began    time.Time // when the last one did; zero where nothing is known of it
 }
 
 const (
@@ -29,38 +29,66 @@ func (s *ObjectStore) SetPatience(d time.Duration) { s.patience = d }
 // must not run beside one.
 func (s *ObjectStore) Forget() { s.began = time.Time{} }
 
+// maxGivenUp bounds how many versions that were given up a commit goes past: each is of another writer that died.
+const maxGivenUp = 16
+
 // Commit implements [Store]: the object of the version is put if there is none. CodeConflict: another writer has committed
-// that version; nothing was written, and nothing that is built on the version before can be.
+// that version; nothing was written, and nothing that is built on the version before can be. A version of a commit over
+// several tables that was given up is what the one before it is: then m gets the version behind it.
 func (s *ObjectStore) Commit(m *Manifest) error {
-	data, err := Encode(m)
-	if err != nil {
-		return notCommitted{err}
-	}
 	patience := s.patience
 	if patience == 0 {
 		patience = DefaultPatience
 	}
+	for i := 0; ; i++ {
+		taken, err := s.put(m, patience)
+		if taken && i < maxGivenUp && s.isGivenUp(m.Version) {
+			s.Forget()
+			m.Version++
+			continue
+		}
+		if base.CodeOf(err) == base.CodeConflict {
+			return base.Wrapf(base.CodeConflict, err, "version %d of the table in %s is another writer's: this one takes no writes until the database is opened anew",
+				m.Version, s.name)
+		}
+		return err
+	}
+}
+
+// put puts the object of a version; taken says that another writer's is there.
+func (s *ObjectStore) put(m *Manifest, patience time.Duration) (taken bool, err error) {
+	data, err := Encode(m)
+	if err != nil {
+		return false, notCommitted{err}
+	}
 	began := time.Now()
 	info, err := PutOnce(s.store, s.key(m.Version), data, patience)
-	if err == nil {
-		err = s.inTurn(m.Version, patience)
+	if err != nil {
+		return base.CodeOf(err) == base.CodeConflict, err
 	}
-	if base.CodeOf(err) == base.CodeConflict {
-		return base.Wrapf(base.CodeConflict, err, "version %d of the table in %s is another writer's: this one takes no writes until the database is opened anew",
-			m.Version, s.name)
+	if err := s.inTurn(m.Version, patience); err != nil {
+		return false, err
 	}
-	if err == nil {
-		s.began = began
-		m.stamp = stamp{size: info.Size, etag: info.ETag}
+	s.began = began
+	m.stamp = stamp{size: info.Size, etag: info.ETag}
+	return false, nil
+}
+
+// isGivenUp reports whether a version that is there surely is one of a commit that was given up, for good.
+func (s *ObjectStore) isGivenUp(version int64) bool {
+	there, err := s.read(version, 0)
+	if err != nil || there.Properties[PropIntent] == "" {
+		return false
 	}
-	return err
+	committed, _, err := readIntent(context.Background(), s.store, there.Properties[PropIntent])
+	return err == nil && !committed
 }
 
 // inTurn makes sure that a version which was just put follows the newest one. If another writer has committed it long ago
 // its manifest may have been reclaimed, and the name be free again. Manifests are reclaimed in their order, so the one
 // before is gone then as well.
 func (s *ObjectStore) inTurn(version int64, patience time.Duration) error {
-	if !s.began.IsZero() && time.Since(s.began) < sureFor {
+	if recent(s.began, time.Now()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -80,6 +108,16 @@ func (s *ObjectStore) inTurn(version int64, patience time.Duration) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// recent reports whether a commit that began some time ago did so less than sureFor ago. The monotonic clock may stand still
+// while the machine is suspended, the other one may be set: both have to say so.
+func recent(began, now time.Time) bool {
+	if began.IsZero() {
+		return false
+	}
+	wall := now.Round(0).Sub(began.Round(0))
+	return now.Sub(began) < sureFor && 0 <= wall && wall < sureFor
 }
 
 // follows reports whether the version before is there; where there is none, whether no later one is.

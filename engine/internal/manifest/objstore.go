@@ -81,6 +81,12 @@ func (s *ObjectStore) newest(cur *Manifest) (*Manifest, error) {
 		}
 		if err == nil {
 			m, err = s.resolve(m)
+			if base.CodeOf(err) == base.CodeNotFound { // there is a newer one, or else somebody removed what this one needs
+				if i < attempts {
+					continue
+				}
+				return nil, base.Wrapf(base.CodeCorruption, err, "%s", s.name)
+			}
 		}
 		if err == nil && m.undecided == "" { // else it may become another one
 			m.stamp = last.stamp

@@ -28,7 +28,8 @@ type Store interface {
 	// Changed returns the newest manifest if it is not cur, else nil. It is cheap where nothing changed. It also notices
 	// that the database was replaced by another one of the same version.
 	Changed(cur *Manifest) (*Manifest, error)
-	// Commit makes m the newest manifest, durably. Its version must be one more than the newest. After an error the
+	// Commit makes m the newest manifest, durably. Its version must be one more than the newest; in an object store it may be
+	// a larger one afterwards. After an error the
 	// commit may or may not have happened, and only opening anew tells; unless [NotCommitted] says that it did not.
 	Commit(m *Manifest) error
 	// Stage writes m durably beside the manifests, where it does not count before Publish makes it one; tag tells it from
