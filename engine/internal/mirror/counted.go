@@ -13,6 +13,7 @@ import (
 type counted struct {
 	objstore.Store
 	answers *atomic.Int64
+	came    func() // runs after each
 }
 
 // note counts an answer. That there is no such object, or one already, is one.
@@ -20,6 +21,7 @@ func (c *counted) note(err error) {
 	switch base.CodeOf(err) {
 	case base.CodeOK, base.CodeNotFound, base.CodeAlreadyExists:
 		c.answers.Add(1)
+		c.came()
 	}
 }
 

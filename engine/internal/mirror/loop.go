@@ -53,6 +53,7 @@ func (m *Mirror) run(ctx context.Context) {
 	l.inflight = map[string]*object{}
 	for ctx.Err() == nil {
 		now := time.Now() // one for both: what is too early to be started has an alarm
+		l.retry.answered(m.answers.Load())
 		if !l.stopped {
 			m.advance(ctx, now)
 		}
@@ -145,10 +146,11 @@ func (m *Mirror) advance(ctx context.Context, now time.Time) {
 	m.showState()
 }
 
-// mayStart reports whether another request may be on its way: while the last ones failed, one at a time tries.
+// mayStart reports whether another request may be on its way: while the last ones failed, one at a time tries, until the
+// store answers.
 func (m *Mirror) mayStart() bool {
 	l := &m.loop
-	if l.retry.failures == 0 {
+	if l.retry.failures == 0 || l.retry.answering {
 		return true
 	}
 	return len(l.inflight) == 0 && l.control == controlNone
@@ -215,8 +217,9 @@ func (m *Mirror) startUpload(ctx context.Context, o *object) {
 	l := &m.loop
 	l.inflight[o.key] = o
 	began, answers := l.retry.failures, m.answers.Load()
+	ask := began > 0 && !l.retry.answering
 	go func() {
-		n, err := m.upload(ctx, o)
+		n, err := m.upload(ctx, o, ask)
 		l.results <- result{object: o, bytes: n, began: began, err: err, answered: m.answers.Load() != answers}
 	}()
 }
@@ -284,6 +287,7 @@ func (m *Mirror) jobEnded(r result) {
 	}
 	if r.answered {
 		l.retry.succeeded()
+		m.failing.Store(false)
 	}
 	switch {
 	case r.object != nil:
@@ -395,7 +399,8 @@ func (m *Mirror) failed(err error, began int) {
 		}
 		return
 	}
-	l.retry.failed(began)
+	l.retry.failed(began, m.answers.Load())
+	m.failing.Store(true)
 	m.update(func(s *Status) {
 		s.State, s.LastError, s.LastErrorAt = Retrying, err.Error(), m.opt.Now()
 		s.Retries++

@@ -120,6 +120,7 @@ type Status struct {
 type Mirror struct {
 	store   objstore.Store
 	answers atomic.Int64 // of the store that were no failures
+	failing atomic.Bool  // the last jobs failed: the loop wants to know of an answer
 	src     Source
 	opt     Options
 
@@ -154,7 +155,11 @@ func Start(store objstore.Store, src Source, opt Options) *Mirror {
 		src: src, opt: opt, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel, ended: make(chan struct{}),
 		changed: make(chan struct{}), confirmed: map[string]int64{}, listed: map[string]int64{}, suspect: map[string]int64{}, remotes: map[uint32]*remote{},
 	}
-	m.store = &counted{Store: store, answers: &m.answers}
+	m.store = &counted{Store: store, answers: &m.answers, came: func() {
+		if m.failing.Load() {
+			m.nudge()
+		}
+	}}
 	m.opt.Parallelism = max(opt.Parallelism, 1)
 	if m.opt.Now == nil {
 		m.opt.Now = time.Now
@@ -169,6 +174,11 @@ func Start(store objstore.Store, src Source, opt Options) *Mirror {
 // Notify says that there is something new. It never waits.
 func (m *Mirror) Notify() {
 	m.dirty.Store(true)
+	m.nudge()
+}
+
+// nudge has the loop look at what it can do.
+func (m *Mirror) nudge() {
 	select {
 	case m.wake <- struct{}{}:
 	default:

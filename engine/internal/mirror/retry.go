@@ -8,9 +8,16 @@ import (
 
 // retry says when the store is asked again after failures. While it fails, one request at a time tries, at intervals that
 // double up to a bound, with jitter, so that a store that is down costs little and many mirrors do not come back at once.
+//
+// As soon as the store answers anything, all go on, before the one that tries has ended: a whole file may take long. Where
+// jobs failed all the same, one that tries is waited for the next time.
 type retry struct {
 	failures int // in a row
 	until    time.Time
+	// answers is how many there were from the store when the last job failed.
+	answers int64
+	// answering: there were more since. deceived: there were before, and then jobs failed.
+	answering, deceived bool
 }
 
 const (
@@ -19,7 +26,11 @@ const (
 )
 
 // failed takes note of a failure of a job that began after so many of them. Jobs that fail side by side count as one.
-func (r *retry) failed(began int) {
+// answers is how many there were from the store.
+func (r *retry) failed(began int, answers int64) {
+	r.answers = answers
+	r.deceived = r.deceived || r.answering
+	r.answering = false
 	if began < r.failures && r.waiting(time.Now()) {
 		return
 	}
@@ -29,6 +40,11 @@ func (r *retry) failed(began int) {
 		pause = min(pause, firstPause<<(r.failures-1))
 	}
 	r.until = time.Now().Add(pause/2 + rand.N(pause/2+1))
+}
+
+// answered takes note of how many answers there were from the store.
+func (r *retry) answered(answers int64) {
+	r.answering = r.failures > 0 && !r.deceived && answers != r.answers
 }
 
 func (r *retry) succeeded() { *r = retry{} }

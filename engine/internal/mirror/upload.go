@@ -9,8 +9,9 @@ import (
 	"github.com/merutable/merutable/engine/internal/objstore"
 )
 
-// upload sends a file, unless the store has it. bytes is what was sent, 0 where it was there.
-func (m *Mirror) upload(ctx context.Context, o *object) (sent int64, err error) {
+// upload sends a file, unless the store has it. ask has it ask for the object first, as it does after a failure: a store
+// that was down shows by a small request whether it is back. sent is 0 where the object was there.
+func (m *Mirror) upload(ctx context.Context, o *object, ask bool) (sent int64, err error) {
 	f, err := o.dir.Open(o.rel)
 	if err != nil {
 		return 0, err
@@ -26,7 +27,7 @@ func (m *Mirror) upload(ctx context.Context, o *object) (sent int64, err error) 
 	o.size = size
 	ctx, cancel := withPatience(ctx, size)
 	defer cancel()
-	if o.tries > 0 { // the answer may have been lost
+	if ask || o.tries > 0 { // the answer may have been lost
 		err := m.compare(ctx, o.key, f, size)
 		if base.CodeOf(err) != base.CodeNotFound {
 			return 0, err
