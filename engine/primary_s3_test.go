@@ -40,9 +40,12 @@ func TestPrimaryS3(t *testing.T) {
 	if d := state.differs(t, db); d != "" {
 		t.Fatal(d)
 	}
-	// Another process, which to this one is another region's.
+	// Another process, which to this one is another endpoint's.
 	config := server.Config()
-	config.UseSSL = "false"
+	config.Endpoint = strings.Replace(config.Endpoint, "127.0.0.1", "localhost", 1)
+	if config == server.Config() {
+		t.Fatalf("the endpoint is %s", config.Endpoint)
+	}
 	other, err := Open(url, Options{S3: config})
 	must(t, err)
 	defer func() { other.Free() }()

@@ -235,3 +235,32 @@ func TestPrimaryRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPrimaryRival: a process has no two writers of one database that differ in how they reach the store.
+func TestPrimaryRival(t *testing.T) {
+	const url = "s3://bucket/rival"
+	o := Options{S3: S3Config{Endpoint: "http://127.0.0.1:1", Region: "x", AccessKeyID: "one", SecretAccessKey: "s"}}.withFS()
+	key, err := o.resolve(url, false)
+	must(t, err)
+	registry.mu.Lock()
+	registry.writers[key] = &shared{key: key}
+	registry.mu.Unlock()
+	defer func() {
+		registry.mu.Lock()
+		delete(registry.writers, key)
+		registry.mu.Unlock()
+	}()
+	o.S3.AccessKeyID = "another"
+	if _, err := Open(url+"/", o); base.CodeOf(err) != base.CodeLocked || !strings.Contains(err.Error(), url) {
+		t.Errorf("a writer with other credentials: %v", err)
+	}
+	other, err := o.resolve("s3://bucket/other", false)
+	must(t, err)
+	elsewhere := other
+	elsewhere.dir, elsewhere.store.config.Endpoint = url, "http://127.0.0.1:2"
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	if registry.rival(other) || registry.rival(elsewhere) || registry.rival(key) {
+		t.Error("other databases are refused")
+	}
+}

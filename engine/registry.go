@@ -208,6 +208,10 @@ func (r *engines) tryAcquire(key engineKey, o Options, readOnly bool) (*DB, erro
 	var left []*shared
 	r.mu.Lock()
 	s := table[key]
+	if s == nil && !readOnly && r.rival(key) {
+		r.mu.Unlock()
+		return nil, base.Errorf(base.CodeLocked, "%s is open for writing in this process with other credentials or settings of the store: each writer would lose its place to the other one", key.dir)
+	}
 	if s != nil && s.idle != nil && s.c.otherCache(o) {
 		r.idle.Remove(s.idle)
 		s.idle = nil
@@ -251,6 +255,18 @@ func (c *core) otherCache(o Options) bool {
 	has := c.database.opts
 	return o.ObjectCacheDir != "" && c.remote() &&
 		(o.ObjectCacheDir != has.ObjectCacheDir || o.ObjectCacheBytes != 0 && max(o.ObjectCacheBytes, 0) != has.ObjectCacheBytes)
+}
+
+// rival reports whether a database in an object store is open for writing through another configuration of the same store.
+// It runs under r.mu.
+func (r *engines) rival(key engineKey) bool {
+	for other := range r.writers {
+		if other != key && other.dir == key.dir && objstore.IsURL(key.dir) && other.store.given == nil && key.store.given == nil &&
+			other.store.config.Endpoint == key.store.config.Endpoint {
+			return true
+		}
+	}
+	return false
 }
 
 // share counts one more handle on an engine that has one already.
