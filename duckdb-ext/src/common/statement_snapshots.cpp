@@ -61,6 +61,9 @@ shared_ptr<MeruSnapshotLease> StatementSnapshots::Get(ClientContext &context, co
 	lock_guard<mutex> guard(state->lock);
 	auto opened = state->Open(context, resolved);
 	if (!opened) {
+		if (IsObjectStoreUrl(resolved)) {
+			throw IOException("There is no merutable table at \"%s\"", path);
+		}
 		throw CatalogException("There is no merutable table in \"%s\"", path);
 	}
 	if (!version) {

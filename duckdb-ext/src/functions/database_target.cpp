@@ -1,6 +1,7 @@
 #include "functions/database_target.hpp"
 
 #include "catalog/merutable_catalog.hpp"
+#include "common/location.hpp"
 #include "duckdb/common/exception/catalog_exception.hpp"
 #include "duckdb/main/attached_database.hpp"
 #include "duckdb/main/database_manager.hpp"
@@ -18,6 +19,9 @@ optional_ptr<AttachedDatabase> FindAttached(ClientContext &context, const string
 }
 
 [[noreturn]] void ThrowNothingThere(const string &name_or_path) {
+	if (IsObjectStoreUrl(name_or_path)) {
+		throw IOException("There is no merutable table at \"%s\"", name_or_path);
+	}
 	throw CatalogException("\"%s\" is neither an attached merutable database nor a directory with a merutable table",
 						   name_or_path);
 }

@@ -1,5 +1,6 @@
 #include "functions/merutable_functions.hpp"
 
+#include "common/location.hpp"
 #include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/function/table_function.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
@@ -62,8 +63,11 @@ void Clone(ClientContext &context, TableFunctionInput &data, DataChunk &output) 
 	MeruWatcher watcher(context, state.progress);
 	MeruCloneReport report;
 	MeruCall([&](char **err) {
-		return meru_clone(source.path.c_str(), path.c_str(), source.settings->Get(), bind_data.version, watcher.Get(),
-						  &report, err);
+		auto status = meru_clone(source.path.c_str(), path.c_str(), source.settings->Get(), bind_data.version,
+								 watcher.Get(), &report, err);
+		// What is missing at a URL is an object.
+		auto in_storage = status == MeruStatus_ErrNotFound && IsObjectStoreUrl(source.path);
+		return in_storage ? int(MeruStatus_ErrIo) : int(status);
 	});
 	output.SetValue(0, 0, Value(source.path));
 	output.SetValue(1, 0, Value(path));

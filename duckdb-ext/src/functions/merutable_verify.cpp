@@ -1,6 +1,7 @@
 #include "functions/merutable_functions.hpp"
 
 #include "common/arrow_batches.hpp"
+#include "common/location.hpp"
 #include "duckdb/function/table_function.hpp"
 #include "duckdb/main/extension/extension_loader.hpp"
 #include "functions/database_target.hpp"
@@ -45,8 +46,11 @@ void Verify(ClientContext &context, TableFunctionInput &data, DataChunk &output)
 		auto location = DatabaseLocation::Resolve(context, data.bind_data->Cast<VerifyBindData>().name_or_path);
 		MeruWatcher watcher(context, state.progress);
 		MeruCall([&](char **err) {
-			return meru_verify_with(location.path.c_str(), location.settings->Get(), watcher.Get(), &state.stream.Out(),
-									err);
+			auto status = meru_verify_with(location.path.c_str(), location.settings->Get(), watcher.Get(),
+										   &state.stream.Out(), err);
+			// What is missing at a URL is an object.
+			auto in_storage = status == MeruStatus_ErrNotFound && IsObjectStoreUrl(location.path);
+			return in_storage ? int(MeruStatus_ErrIo) : int(status);
 		});
 		state.columns = state.stream.Columns(context);
 	}
