@@ -321,7 +321,8 @@ MERU_API uint32_t meru_abi_version(void);
 /* Asked now and then during long calls; a result other than 0 makes the call stop with ErrCancelled, nothing done. */
 typedef int (*MeruInterruptFn)(void *ctx);
 
-/* Options for meru_open_with(). Not for use from two threads at once. */
+/* Options for meru_open_with() and other calls that open. Any number of threads may open with the same ones at once;
+ * setters are not for use beside anything else. */
 typedef struct MeruOptions MeruOptions;
 MERU_API MeruOptions *meru_options_new(void);
 MERU_API void meru_options_free(MeruOptions *options);
@@ -378,12 +379,12 @@ MERU_API void meru_options_free(MeruOptions *options);
 MERU_API int meru_options_set(MeruOptions *options, const char *key, const char *value, char **err);
 
 /* Opens a database directory, or one in an object store (s3://bucket/prefix), with or without a table in it. options
- * may be NULL. A writing handle creates the
- * directory; a read-only one fails with ErrNotFound where there is none. Handles of one process on one directory share
- * one engine: the options of the first one hold. */
+ * may be NULL. A writing handle creates the directory; a read-only one fails with ErrNotFound where there is none.
+ * Handles of one process on one directory share one engine: the options of the first one hold. */
 MERU_API int meru_open_with(const char *path, const MeruOptions *options, MeruHandle **db, char **err);
 
-/* Asked while meru_open_with() waits for an object store, on its thread. interrupt may be NULL. */
+/* Asked while meru_open_with() waits for an object store, on its thread. interrupt may be NULL; it and ctx must last as
+ * long as calls with these options. */
 MERU_API void meru_options_set_interrupt(MeruOptions *options, MeruInterruptFn interrupt, void *ctx);
 
 /* A handle for reading: the engine that this process has open for writing on that directory, else a read-only one which
@@ -587,8 +588,9 @@ MERU_API int meru_write_append(MeruWrite *write, MeruBlock *block, char **err);
 MERU_API uint64_t meru_block_bytes(const MeruBlock *block);
 /* Drops a block that was not appended. It may be freed after its write. */
 MERU_API void meru_block_free(MeruBlock *block);
-/* Commits: durable and visible when it returns Ok. On an error nothing was written. *seq (may be NULL) as in
- * meru_put_batch(). The write is used up; free it. */
+/* Commits: durable and visible when it returns Ok. On an error nothing was written, unless the disk or
+ * the store failed at the very moment of the commit: then all later writes of the database fail too, and the next open
+ * tells. *seq (may be NULL) as in meru_put_batch(). The write is used up; free it. */
 MERU_API int meru_write_commit(MeruWrite *write, uint64_t *seq, char **err);
 /* Drops what was not committed. */
 MERU_API void meru_write_free(MeruWrite *write);
@@ -604,9 +606,10 @@ MERU_API int meru_put_arrow(MeruHandle *db, struct ArrowArray *rows, const struc
 /* Any number of writes that become visible together. A transaction reads the state of its begin and what it has written
  * itself; others see nothing of it before the commit. Of two that are open at the same time and write the same key, the
  * one that commits later fails with ErrConflict; what was only read is not checked (snapshot isolation). Its rows lie
- * in memory up to a quarter of memtable_bytes, else in temporary files without a name inside the database directory. As
- * long as it is open, the files and rows of its begin stay. It covers all tables of the database. For any number of
- * threads; of two writes that change one key the one that was committed later counts.
+ * in memory up to a quarter of memtable_bytes, else in temporary files without a name, inside the database directory,
+ * or the system's directory for them where the database is in an object store. As long as it is open, the files and
+ * rows of its begin stay. It covers all tables of the database. For any number of threads; of two writes that change
+ * one key the one that was committed later counts.
  *
  * table: the name of a table, or NULL for the one of the handle that the transaction was begun with. */
 typedef struct MeruTxn MeruTxn;
@@ -637,8 +640,8 @@ MERU_API int meru_txn_alter_table(MeruTxn *txn, const char *table, const MeruAlt
 MERU_API int meru_txn_write_table(MeruTxn *txn, const MeruTableSchema *schema, uint8_t replace, MeruWrite **write,
 								  char **err);
 /* Makes everything durable and visible at once; *seq (may be NULL) as in meru_put_batch(). It ends the transaction in
- * every case: after an error nothing was written. ErrConflict: a row that it wrote, or a table, was changed by somebody
- * else since the begin. */
+ * every case: after an error nothing was written, as meru_write_commit() says. ErrConflict: a row that it wrote, or a
+ * table, was changed by somebody else since the begin. */
 MERU_API int meru_txn_commit(MeruTxn *txn, uint64_t *seq, char **err);
 /* Drops everything; after a commit, or a second time, it does nothing. */
 MERU_API void meru_txn_rollback(MeruTxn *txn);
@@ -706,8 +709,8 @@ MERU_API int meru_snapshot_data_file(const MeruSnapshot *snapshot, uintptr_t ind
 typedef struct MeruFile MeruFile;
 /* Opens data file index. The file may be read after the snapshot was released. *file is freed by meru_file_free(). */
 MERU_API int meru_snapshot_file_open(const MeruSnapshot *snapshot, uintptr_t index, MeruFile **file, char **err);
-/* Asked while meru_file_read() waits for an object store, on the thread that reads. interrupt may be NULL. Before the
- * file is used by several threads. */
+/* Asked while meru_file_read() waits for an object store, on the thread that reads. interrupt may be NULL; it and ctx
+ * must last as long as the file. Before the file is used by several threads. */
 MERU_API void meru_file_set_interrupt(MeruFile *file, MeruInterruptFn interrupt, void *ctx);
 /* In bytes; 0 for NULL. */
 MERU_API uint64_t meru_file_size(const MeruFile *file);
@@ -735,8 +738,8 @@ typedef struct MeruColumnStats {
 MERU_API int meru_snapshot_column_stats(const MeruSnapshot *snapshot, uintptr_t column, uint8_t exact,
 										MeruColumnStats *stats, char **err);
 /* The same for the rows of some files alone, deleted ones included, without distinct: of file files[i], which is below
- * the
- * number of the snapshot's files, stats[i]. A file is opened for it when it is first asked for, several at a time. */
+ * the number of the snapshot's files, stats[i]. A file is opened for it when it is first asked for, several at a time.
+ */
 MERU_API int meru_snapshot_file_stats(const MeruSnapshot *snapshot, uintptr_t column, const uintptr_t *files,
 									  uintptr_t count, MeruColumnStats *stats, char **err);
 /* The positions (row numbers in the file, ascending) that are not visible in this snapshot: its deletion vector, and
