@@ -86,8 +86,8 @@ type database struct {
 	pace   pace
 	stalls stallCounters
 	dirs   sync.Map // directories that are known to be durable
-	// now is the clock; tests set it back and forth.
-	now func() time.Time
+	// clock is what tests set back and forth; nil: the time as it is.
+	clock atomic.Pointer[func() time.Time]
 
 	logDirty atomic.Bool
 	syncWork chan struct{} // wakes the sync loop
@@ -96,4 +96,12 @@ type database struct {
 	// refreshed is when a read-only database in an object store was brought up to date last, in Unix nanoseconds.
 	refreshed atomic.Int64
 	tail      logTail // read-only databases: how far the writer's log was read
+}
+
+// now is the time by the database's clock.
+func (d *database) now() time.Time {
+	if clock := d.clock.Load(); clock != nil {
+		return (*clock)()
+	}
+	return time.Now()
 }

@@ -235,3 +235,6 @@ func wantCode(t testing.TB, err error, code base.Code) {
 }
 
 func doubleOf(v Value) float64 { return math.Float64frombits(v.Lo) }
+
+// setClock may be called while the database works.
+func (d *database) setClock(clock func() time.Time) { d.clock.Store(&clock) }

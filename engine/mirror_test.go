@@ -416,7 +416,7 @@ func TestMirrorClock(t *testing.T) {
 	defer db.Free()
 	waitMirrored(t, db) // nobody asks for the time just now
 	db.c.mu.Lock()
-	db.c.database.now = func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+	db.c.setClock(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
 	db.c.mu.Unlock()
 	want := model{}
 	for i, by := range []time.Duration{-time.Hour, 48 * time.Hour, -365 * 24 * time.Hour, 0} {

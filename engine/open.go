@@ -62,7 +62,7 @@ func openCore(dir string, o Options) (c *core, err error) {
 // newDatabase makes a database without opening it; objects is where it is in an object store, then o.fs as well.
 func newDatabase(dir string, o Options, objects *objfs.FS) *database {
 	d := &database{
-		root: dir, fs: o.fs, objects: objects, opts: o, readOnly: o.ReadOnly, now: time.Now,
+		root: dir, fs: o.fs, objects: objects, opts: o, readOnly: o.ReadOnly,
 		cache: sst.NewCache(o.CacheBytes), rows: newRowCache(o.RowCacheBytes), syncWork: make(chan struct{}, 1),
 		flushWork: make(chan struct{}, max(o.FlushThreads, 1)), stop: make(chan struct{}),
 		compactSlots: make(chan struct{}, max(o.CompactionThreads, 1)), limiter: newLimiter(&o),

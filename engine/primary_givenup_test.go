@@ -27,7 +27,7 @@ func TestPrimaryGivenUpReclaimed(t *testing.T) {
 	must(t, err)
 	var ahead atomic.Int64
 	now := time.Now()
-	other.c.database.now = func() time.Time { return now.Add(time.Duration(ahead.Load())) }
+	other.c.setClock(func() time.Time { return now.Add(time.Duration(ahead.Load())) })
 	ahead.Store(int64(2 * manifest.LeastGrace))
 	eventually(t, "older manifests are gone", func() bool {
 		_, err := other.CollectGarbage(false)
@@ -115,7 +115,7 @@ func TestPrimaryGivenUpLate(t *testing.T) {
 		}
 	}
 	now := time.Now().Add(2 * manifest.LeastGrace)
-	other.c.database.now = func() time.Time { return now }
+	other.c.setClock(func() time.Time { return now })
 	eventually(t, "older manifests are gone", func() bool {
 		_, err := u.CollectGarbage(false)
 		must(t, err)

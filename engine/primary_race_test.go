@@ -185,7 +185,7 @@ func TestPrimaryReclaimedVersion(t *testing.T) {
 	other := openPrimary(t, another(mem), o)
 	defer other.Free()
 	var ahead atomic.Int64
-	other.c.database.now = func() time.Time { return now.Add(time.Duration(ahead.Load())) }
+	other.c.setClock(func() time.Time { return now.Add(time.Duration(ahead.Load())) })
 	for i := range int64(5) {
 		put(t, other, m, 10+i, i)
 	}
@@ -258,7 +258,7 @@ func TestPrimaryGarbage(t *testing.T) {
 	var ahead atomic.Int64
 	now := time.Now()
 	tick := func() time.Time { return now.Add(time.Duration(ahead.Load())) }
-	db.c.database.now = tick
+	db.c.setClock(tick)
 	held, err := db.Snapshot()
 	must(t, err)
 	for i := range int64(40) {

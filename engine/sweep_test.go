@@ -169,7 +169,7 @@ func setClock(db *DB) *atomic.Int64 {
 	defer db.c.gc.pass.Unlock()
 	db.c.commitMu.Lock()
 	defer db.c.commitMu.Unlock()
-	db.c.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	db.c.setClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	return ahead
 }
 

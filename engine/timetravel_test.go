@@ -105,7 +105,7 @@ func TestAsOf(t *testing.T) {
 	db := openMem(t, fs, Options{RetainVersions: 1000, NoAutoCompaction: true})
 	defer db.Free()
 	now := time.UnixMilli(time.Now().Add(time.Hour).UnixMilli())
-	db.c.now = func() time.Time { return now }
+	db.c.setClock(func() time.Time { return now })
 	type commit struct {
 		version int64
 		at      time.Time
