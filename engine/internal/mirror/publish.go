@@ -70,7 +70,7 @@ func (m *Mirror) putInOrder(ctx context.Context, cut *Cut, work []*Table) error 
 		return m.putCatalog(ctx, cut.Catalog)
 	}
 	for len(listed) > 0 {
-		i := slices.IndexFunc(listed, func(t *Table) bool { return m.holder(t) == nil })
+		i := slices.IndexFunc(listed, func(t *Table) bool { return m.holder(t, cut) == nil })
 		if i < 0 {
 			// The holder is a table that was dropped, or they go round in a circle.
 			if err := m.putCatalog(ctx, cut.Catalog); err != nil {
@@ -86,11 +86,16 @@ func (m *Mirror) putInOrder(ctx context.Context, cut *Cut, work []*Table) error 
 	return m.putCatalog(ctx, cut.Catalog)
 }
 
-// holder returns the table at the store that has the name which a table is to get, nil where there is none.
-func (m *Mirror) holder(t *Table) *remote {
+// holder returns a table at the store that has the name which a table is to get, or may have it: of one that was dropped it
+// may not be known what it was called last. nil: there is none.
+func (m *Mirror) holder(t *Table, cut *Cut) *remote {
 	name := nameOf(t.Manifest)
 	for id, r := range m.remotes {
-		if id != t.ID && r.name == name && name != "" && (id == 0 || m.catalog.lists(id)) {
+		if id == t.ID || id != 0 && !m.catalog.lists(id) {
+			continue
+		}
+		dropped := !slices.ContainsFunc(cut.Tables, func(c *Table) bool { return c.ID == id })
+		if r.name == name && name != "" || dropped && (r.name == "" || r.unsure) {
 			return r
 		}
 	}
