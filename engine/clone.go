@@ -147,7 +147,7 @@ func (c *cloner) prepare(dir string) (err error) {
 	case err != nil:
 		return base.Wrapf(base.CodeInvalidArgument, err, "clone to %s", c.dir)
 	case len(names) > 0:
-		return base.Errorf(base.CodeInvalidArgument, "clone to %s: the directory is not empty", c.dir)
+		return base.Errorf(base.CodeAlreadyExists, "clone to %s: the directory is not empty", c.dir)
 	default:
 		c.empty = true
 	}

@@ -180,7 +180,7 @@ func TestCloneRefuses(t *testing.T) {
 		o           CloneOptions
 		code        base.Code
 	}{
-		{remoteURL, "/db", CloneOptions{}, base.CodeInvalidArgument},
+		{remoteURL, "/db", CloneOptions{}, base.CodeAlreadyExists},
 		{remoteURL, "s3://bucket/other", CloneOptions{}, base.CodeInvalidArgument},
 		{"/db", "/db/inside", CloneOptions{}, base.CodeInvalidArgument},
 		{"/none", "/c", CloneOptions{}, base.CodeNotFound},
@@ -220,7 +220,7 @@ func TestCloneTakesAnEmptyDirectory(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = Clone(dir+"/db", dir+"/copy", CloneOptions{})
-	wantCode(t, err, CodeInvalidArgument)
+	wantCode(t, err, CodeAlreadyExists)
 }
 
 // TestCloneFindsDamage changes one byte of a file at the mirror.
