@@ -15,6 +15,16 @@ import (
 	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
+// filledStore is what fillForClone writes with a copy of it in a store.
+func filledStore(t *testing.T) (*vfs.MemFS, *DB, model, *objstore.Mem) {
+	t.Helper()
+	fs, mem := vfs.NewMem(), objstore.NewMem()
+	db, m := fillForClone(t, fs)
+	t.Cleanup(db.Free)
+	copyToStore(t, fs, "/db", mem)
+	return fs, db, m, mem
+}
+
 // fillForClone writes a table in several flushes with deletions, and a second table.
 func fillForClone(t *testing.T, fs vfs.FS) (*DB, model) {
 	t.Helper()
@@ -55,11 +65,7 @@ func checkClone(t *testing.T, fs vfs.FS, dir string, m model) *DB {
 }
 
 func TestCloneOfMirror(t *testing.T) {
-	fs := vfs.NewMem()
-	db, m := fillForClone(t, fs)
-	defer db.Free()
-	mem := objstore.NewMem()
-	copyToStore(t, fs, "/db", mem)
+	fs, db, m, mem := filledStore(t)
 	log := newRequestLog(mem)
 	log.noWrites = true
 	told := -1.0
@@ -165,11 +171,7 @@ func TestCloneOfDirectory(t *testing.T) {
 }
 
 func TestCloneRefuses(t *testing.T) {
-	fs := vfs.NewMem()
-	db, m := fillForClone(t, fs)
-	defer db.Free()
-	mem := objstore.NewMem()
-	copyToStore(t, fs, "/db", mem)
+	fs, db, m, mem := filledStore(t)
 	clone := func(source, dir string, o CloneOptions) error {
 		o.fs, o.store = fs, mem
 		_, err := Clone(source, dir, o)
@@ -225,11 +227,7 @@ func TestCloneTakesAnEmptyDirectory(t *testing.T) {
 
 // TestCloneFindsDamage changes one byte of a file at the mirror.
 func TestCloneFindsDamage(t *testing.T) {
-	fs := vfs.NewMem()
-	db, _ := fillForClone(t, fs)
-	defer db.Free()
-	mem := objstore.NewMem()
-	copyToStore(t, fs, "/db", mem)
+	fs, db, _, mem := filledStore(t)
 	key := db.c.state.manifest.Files[1].Path
 	good, err := objstore.ReadAll(context.Background(), mem, key, 1<<30)
 	must(t, err)
@@ -287,11 +285,7 @@ func TestCloneInDirectories(t *testing.T) {
 
 // TestCloneSurvivesPanics lets the store panic on the goroutines of a clone: while it opens, and while it copies.
 func TestCloneSurvivesPanics(t *testing.T) {
-	fs := vfs.NewMem()
-	db, _ := fillForClone(t, fs)
-	defer db.Free()
-	mem := objstore.NewMem()
-	copyToStore(t, fs, "/db", mem)
+	fs, _, _, mem := filledStore(t)
 	for _, at := range []string{"manifest.bin", ".parquet"} {
 		store := objstore.NewFaulty(mem, func(op objstore.Op, key string) error {
 			if op == objstore.OpReadAt && strings.HasSuffix(key, at) {
@@ -311,11 +305,7 @@ func TestCloneSurvivesPanics(t *testing.T) {
 
 // TestCloneCrash cuts the power after each operation: there is nothing under the name, or all.
 func TestCloneCrash(t *testing.T) {
-	src := vfs.NewMem()
-	db, m := fillForClone(t, src)
-	defer db.Free()
-	mem := objstore.NewMem()
-	copyToStore(t, src, "/db", mem)
+	_, _, m, mem := filledStore(t)
 	inner := vfs.NewMem()
 	must(t, inner.MkdirAll("/x"))
 	must(t, inner.SyncDir("/"))

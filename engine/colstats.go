@@ -1,9 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"math"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/sst"
@@ -47,7 +46,7 @@ func (s *Snapshot) ColumnStats(column int) (st ColumnStats, err error) {
 	default:
 		b, err = s.valueBounds(column)
 	}
-	st = ColumnStats{HasBounds: b.Known && !b.Empty, Min: b.Min, Max: b.Max, HasNull: b.HasNull && col.Nullable}
+	st = columnStats(b, col)
 	if err == nil {
 		st.Distinct, err = s.distinct(column, st)
 	}
@@ -130,11 +129,11 @@ func (s *Snapshot) valueBounds(column int) (sst.Bounds, error) {
 	}
 	t := s.Schema().Columns[column].Type
 	all := sst.Bounds{Known: true, Empty: true}
-	for _, f := range s.state.files {
-		r, err := f.open(s.state.table.schema)
-		if err != nil {
-			return unknown, err
-		}
+	readers, err := s.openEach(s.state.files)
+	if err != nil {
+		return unknown, err
+	}
+	for _, r := range readers {
 		all.Add(t, r.Bounds(column))
 	}
 	if s.MemoryRows() == 0 {
@@ -153,6 +152,16 @@ func (s *Snapshot) valueBounds(column int) (sst.Bounds, error) {
 // trip.
 const filesAtATime = 16
 
+// openEach opens files, several at a time.
+func (s *Snapshot) openEach(files []*liveFile) ([]*sst.Reader, error) {
+	readers := make([]*sst.Reader, len(files))
+	errs := base.Each(len(files), filesAtATime, func(i int) (err error) {
+		readers[i], err = files[i].open(s.state.table.schema)
+		return err
+	})
+	return readers, cmp.Or(errs...)
+}
+
 // FileStats returns the statistics of a column in some data files, as places in [Snapshot.Files]: of all their rows, deleted
 // ones included. Distinct is not known. A file is opened for it when it is first asked for, and its answer is kept.
 func (s *Snapshot) FileStats(column int, files []int) ([]ColumnStats, error) {
@@ -164,10 +173,12 @@ func (s *Snapshot) FileStats(column int, files []int) ([]ColumnStats, error) {
 		return nil, err
 	}
 	defer s.state.unref()
-	for _, i := range files {
-		if i < 0 || i >= len(s.state.files) {
-			return nil, base.Errorf(base.CodeInvalidArgument, "file index %d of %d", i, len(s.state.files))
+	asked := make([]*liveFile, len(files))
+	for i, at := range files {
+		if at < 0 || at >= len(s.state.files) {
+			return nil, base.Errorf(base.CodeInvalidArgument, "file index %d of %d", at, len(s.state.files))
 		}
+		asked[i] = s.state.files[at]
 	}
 	col := &schema.Columns[column]
 	out := make([]ColumnStats, len(files))
@@ -177,20 +188,19 @@ func (s *Snapshot) FileStats(column int, files []int) ([]ColumnStats, error) {
 		}
 		return out, nil
 	}
-	var g errgroup.Group
-	g.SetLimit(filesAtATime)
-	for i, at := range files {
-		g.Go(func() error {
-			r, err := s.state.files[at].open(s.state.table.schema)
-			if err != nil {
-				return err
-			}
-			b := r.Bounds(column)
-			out[i] = ColumnStats{HasBounds: b.Known && !b.Empty, Min: b.Min, Max: b.Max, HasNull: b.HasNull && col.Nullable}
-			return nil
-		})
+	readers, err := s.openEach(asked)
+	if err != nil {
+		return nil, err
 	}
-	return out, g.Wait()
+	for i, r := range readers {
+		out[i] = columnStats(r.Bounds(column), col)
+	}
+	return out, nil
+}
+
+// columnStats are what bounds say of a column.
+func columnStats(b sst.Bounds, col *base.Column) ColumnStats {
+	return ColumnStats{HasBounds: b.Known && !b.Empty, Min: b.Min, Max: b.Max, HasNull: b.HasNull && col.Nullable}
 }
 
 // ExactBounds is [Snapshot.ColumnStats] with bounds that are values of rows, or none. The first key column has them: its

@@ -178,6 +178,12 @@ func (db *DB) FlushUnless(interrupt func() bool) error {
 // does nothing. It also makes the handle join the engine that this process has opened for writing meanwhile, and leave
 // one that was closed: another process may write then.
 func (db *DB) Refresh() error {
+	return db.upToDate(func(d *database) error { return d.refresh() })
+}
+
+// upToDate brings a handle that only reads up to date by refresh, on the engine that it belongs to by now. One that writes
+// sees all that it writes.
+func (db *DB) upToDate(refresh func(d *database) error) error {
 	if !db.readOnly {
 		return nil
 	}
@@ -187,36 +193,26 @@ func (db *DB) Refresh() error {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	if !db.c.readOnly {
-		return nil // it sees all that it writes
+		return nil
 	}
-	return db.c.refresh()
+	return refresh(db.c.database)
 }
 
 // RefreshStale is Refresh, but for a database in an object store that was brought up to date less than RefreshInterval ago:
 // then it does nothing, so that reads in a row ask nothing of the store.
 func (db *DB) RefreshStale() error {
-	if !db.readOnly {
-		return nil
-	}
-	if err := db.rejoin(); err != nil {
-		return err
-	}
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	d := db.c.database
-	switch {
-	case !d.readOnly:
-		return nil // it sees all that it writes
-	case !d.remote():
-		return d.refresh()
-	}
-	// Of those that come at a time one looks.
-	d.tail.mu.Lock()
-	defer d.tail.mu.Unlock()
-	if d.refreshedWithin(db.refreshInterval()) {
-		return nil
-	}
-	return d.refreshRemote()
+	return db.upToDate(func(d *database) error {
+		if !d.remote() {
+			return d.refresh()
+		}
+		// Of those that come at a time one looks.
+		d.tail.mu.Lock()
+		defer d.tail.mu.Unlock()
+		if d.refreshedWithin(db.refreshInterval()) {
+			return nil
+		}
+		return d.refreshRemote()
+	})
 }
 
 // refreshInterval is the handle's own: its engine may have been opened by another one.

@@ -41,18 +41,18 @@ func (s *Snapshot) sketchedDistinct(column int) (int64, error) {
 func (s *Snapshot) uniteSketches(column int) (int64, error) {
 	files := slices.Clone(s.state.files)
 	slices.SortFunc(files, func(a, b *liveFile) int { return cmp.Compare(b.meta.Rows, a.meta.Rows) })
+	readers, err := s.openEach(files[:min(len(files), maxSketchedFiles)])
+	if err != nil {
+		return 0, err
+	}
 	all := sst.NewSketch()
 	var sketched, rows int64
 	for i, f := range files {
 		rows += f.meta.Rows
-		if i >= maxSketchedFiles {
+		if i >= len(readers) {
 			continue
 		}
-		r, err := f.open(s.state.table.schema)
-		if err != nil {
-			return 0, err
-		}
-		one, err := r.Sketch(column)
+		one, err := readers[i].Sketch(column)
 		if err != nil {
 			return 0, err
 		}

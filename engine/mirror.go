@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -243,11 +242,11 @@ func (t tableFiles) Open(rel string) (mirror.File, error) {
 }
 
 func (t tableFiles) ManifestBytes(version int64) ([]byte, error) {
-	return readWhole(t.c.fs, t.c.fs.Join(t.c.dir, manifest.Dir, manifest.FileName(version)))
+	return vfs.ReadFile(t.c.fs, t.c.fs.Join(t.c.dir, manifest.Dir, manifest.FileName(version)), base.MaxManifestBytes)
 }
 
 func (t tableFiles) Record() ([]byte, error) {
-	data, err := readWhole(t.c.fs, t.c.fs.Join(t.c.dir, manifest.Dir, mirror.RecordFile))
+	data, err := vfs.ReadFile(t.c.fs, t.c.fs.Join(t.c.dir, manifest.Dir, mirror.RecordFile), base.MaxManifestBytes)
 	if base.CodeOf(err) == base.CodeNotFound {
 		return nil, nil
 	}
@@ -260,30 +259,6 @@ func (t tableFiles) SetRecord(data []byte) error {
 		return err
 	}
 	return t.c.fs.SyncDir(dir)
-}
-
-// readWhole reads a file of the metadata.
-func readWhole(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > base.MaxManifestBytes {
-		return nil, base.Errorf(base.CodeCorruption, "%s has %d bytes: the limit is %d", path, size, base.MaxManifestBytes)
-	}
-	data := make([]byte, size)
-	if n, err := f.ReadAt(data, 0); n < len(data) {
-		if err == nil || err == io.EOF {
-			return nil, base.Errorf(base.CodeIO, "%s had %d bytes, now %d", path, size, n)
-		}
-		return nil, err
-	}
-	return data, nil
 }
 
 // published is told that the mirror has all of a cut.

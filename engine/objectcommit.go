@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -78,13 +77,8 @@ func (d *database) commitObjects(group []*commitRequest) {
 func (d *database) awaitFileRoom(parts []*batch, stop func() error) error {
 	cores := coresOf(parts)
 	for {
-		if err := d.writable(); err != nil {
+		if err := d.takes(parts); err != nil {
 			return err
-		}
-		for _, b := range parts {
-			if err := b.inPlace(); err != nil {
-				return err
-			}
 		}
 		if !d.mustStop(cores) {
 			return nil
@@ -196,28 +190,16 @@ func (j *objectCommit) commit() {
 
 // each calls fn for the parts without an error, side by side, and keeps what it returns.
 func (j *objectCommit) each(fn func(p *objectPart) error) {
-	if len(j.parts) == 1 { // the usual case
-		if p := j.parts[0]; p.err == nil {
-			p.err = fn(p)
-		}
-		return
-	}
 	const atATime = 8
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, atATime)
-	for _, p := range j.parts {
-		if p.err != nil {
-			continue
+	errs := base.Each(len(j.parts), atATime, func(i int) error {
+		if err := j.parts[i].err; err != nil {
+			return err
 		}
-		wg.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer wg.Done()
-			p.err = fn(p)
-			<-slots
-		}()
+		return fn(j.parts[i])
+	})
+	for i, err := range errs {
+		j.parts[i].err = err
 	}
-	wg.Wait()
 }
 
 // write brings the rows into a data file, and looks up what they supersede.

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"sync"
-
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/manifest"
 )
@@ -86,20 +84,10 @@ func (d *database) openPrimary(stored *optionsFile, given Options) (err error) {
 func (d *database) loadAll() (map[*core]*manifest.Manifest, error) {
 	cores := d.all()
 	found := make([]*manifest.Manifest, len(cores))
-	errs := make([]error, len(cores))
-	var wg sync.WaitGroup
-	places := make(chan struct{}, maxListings)
-	for i, c := range cores {
-		places <- struct{}{}
-		wg.Go(func() {
-			errs[i] = base.Guard(func() (err error) {
-				found[i], err = c.newestDecided()
-				return err
-			})
-			<-places
-		})
-	}
-	wg.Wait()
+	errs := base.Each(len(cores), maxListings, func(i int) (err error) {
+		found[i], err = cores[i].newestDecided()
+		return err
+	})
 	manifests := map[*core]*manifest.Manifest{}
 	for i, c := range cores {
 		m, err := c.take(found[i], errs[i])

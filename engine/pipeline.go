@@ -396,13 +396,8 @@ func (d *database) publish(group []*commitRequest, seq base.Seq) {
 // Writers wait here when flushes or compactions fall behind, without writeMu, so that nobody else has to wait.
 func (d *database) makeRoom(parts []*batch, stop func() error) error {
 	for {
-		if err := d.writable(); err != nil {
+		if err := d.takes(parts); err != nil {
 			return err
-		}
-		for _, b := range parts {
-			if err := b.inPlace(); err != nil {
-				return err
-			}
 		}
 		full, missing := d.lacksRoom(parts)
 		if !full && !missing {
@@ -424,6 +419,19 @@ func (d *database) makeRoom(parts []*batch, stop func() error) error {
 			return err
 		}
 	}
+}
+
+// takes returns an error where batches cannot be committed any more. It runs under writeMu.
+func (d *database) takes(parts []*batch) error {
+	if err := d.writable(); err != nil {
+		return err
+	}
+	for _, b := range parts {
+		if err := b.inPlace(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inPlace returns an error where the table is not the one any more that the rows are of. It runs under writeMu.

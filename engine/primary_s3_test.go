@@ -16,6 +16,17 @@ import (
 	"github.com/merutable/merutable/engine/internal/objstore/s3test"
 )
 
+// fill does some of everything to a database, and notes it.
+func (state primaryState) fill(t *testing.T, db *DB) {
+	t.Helper()
+	for _, s := range append(primaryTransactions(), primaryHistory()[2:4]...) {
+		if err := s.do(db); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		s.apply(state)
+	}
+}
+
 // TestPrimaryS3 writes to a real server: every kind of commit, two writers of which one loses its place, and a reader that
 // follows.
 func TestPrimaryS3(t *testing.T) {
@@ -31,12 +42,7 @@ func TestPrimaryS3(t *testing.T) {
 	db := open(Options{NoAutoCompaction: true})
 	defer func() { db.Free() }()
 	state := primaryState{}
-	for _, s := range append(primaryTransactions(), primaryHistory()[2:4]...) {
-		if err := s.do(db); err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		s.apply(state)
-	}
+	state.fill(t, db)
 	if d := state.differs(t, db); d != "" {
 		t.Fatal(d)
 	}
@@ -106,12 +112,7 @@ func TestPrimaryS3Faults(t *testing.T) {
 	db := open()
 	defer func() { db.Free() }()
 	state := primaryState{}
-	for _, s := range append(primaryTransactions(), primaryHistory()[2:4]...) {
-		if err := s.do(db); err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		s.apply(state)
-	}
+	state.fill(t, db)
 	var wg sync.WaitGroup
 	for id := range int64(8) {
 		wg.Go(func() {

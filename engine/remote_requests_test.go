@@ -180,14 +180,7 @@ func TestRemoteReclaimed(t *testing.T) {
 // TestRemoteManifestGoes is a manifest that goes between the listing and the read: the newer one is found; one that is
 // listed and never there is an error, not a loop.
 func TestRemoteManifestGoes(t *testing.T) {
-	fs := vfs.NewMem()
-	db := openMem(t, fs, Options{})
-	defer db.Free()
-	_, err := db.Put(testRow(1, 1))
-	must(t, err)
-	must(t, db.Flush())
-	store := objstore.NewMem()
-	copyToStore(t, fs, "/db", store)
+	fs, db, store := oneRowInStore(t)
 	v := db.c.state.manifest.Version
 	log := newRequestLog(store)
 	next := func() {
@@ -217,7 +210,7 @@ func TestRemoteManifestGoes(t *testing.T) {
 		}
 		return nil
 	})
-	_, err = tryOpenRemote(log, Options{})
+	_, err := tryOpenRemote(log, Options{})
 	if err == nil || !strings.Contains(err.Error(), remoteURL+"/metadata/") {
 		t.Errorf("a manifest that is never there: %v", err)
 	}
@@ -228,11 +221,7 @@ func TestRemoteManifestGoes(t *testing.T) {
 
 // TestRemoteErrors: what a store answers comes out with its code, and the next try works.
 func TestRemoteErrors(t *testing.T) {
-	fs := vfs.NewMem()
-	db, m := fillForClone(t, fs)
-	defer db.Free()
-	store := objstore.NewMem()
-	copyToStore(t, fs, "/db", store)
+	_, _, m, store := filledStore(t)
 	log := newRequestLog(store)
 	denied := base.Errorf(base.CodeObjectStore, "bucket: read: access denied (request 4711)")
 	log.setFail(func(objstore.Op, string) error { return denied })

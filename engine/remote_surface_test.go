@@ -11,7 +11,6 @@ import (
 	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/objstore"
 	"github.com/merutable/merutable/engine/internal/objstore/s3test"
-	"github.com/merutable/merutable/engine/internal/vfs"
 )
 
 // TestRemoteSurface has every way of reading answer from a mirror as it does at the primary.
@@ -208,11 +207,7 @@ func TestRemoteWrongCredentials(t *testing.T) {
 
 // TestRemoteInterrupt: a read that the store does not answer can be left.
 func TestRemoteInterrupt(t *testing.T) {
-	fs := vfs.NewMem()
-	db, _ := fillForClone(t, fs)
-	defer db.Free()
-	store := objstore.NewMem()
-	copyToStore(t, fs, "/db", store)
+	_, _, _, store := filledStore(t)
 	gate := make(chan struct{})
 	log := newRequestLog(objstore.NewFaulty(store, func(op objstore.Op, key string) error {
 		if strings.HasSuffix(key, ".parquet") {

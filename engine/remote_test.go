@@ -133,16 +133,22 @@ func tryOpenRemote(store objstore.Store, o Options) (*DB, error) {
 	return Open(remoteURL, o)
 }
 
-// TestRemoteReaderFromTheIdleOnes: one that is taken from there within the interval shows one state, in every way of asking.
-func TestRemoteReaderFromTheIdleOnes(t *testing.T) {
-	fs := vfs.NewMem()
+// oneRowInStore is a database of one row with a copy of it in a store.
+func oneRowInStore(t *testing.T) (*vfs.MemFS, *DB, *objstore.Mem) {
+	t.Helper()
+	fs, mem := vfs.NewMem(), objstore.NewMem()
 	db := openMem(t, fs, Options{})
-	defer db.Free()
+	t.Cleanup(db.Free)
 	_, err := db.Put(testRow(1, 1))
 	must(t, err)
 	must(t, db.Flush())
-	mem := objstore.NewMem()
 	copyToStore(t, fs, "/db", mem)
+	return fs, db, mem
+}
+
+// TestRemoteReaderFromTheIdleOnes: one that is taken from there within the interval shows one state, in every way of asking.
+func TestRemoteReaderFromTheIdleOnes(t *testing.T) {
+	fs, db, mem := oneRowInStore(t)
 	r, err := tryOpenRemote(mem, Options{RefreshInterval: time.Hour})
 	must(t, err)
 	s, err := r.Snapshot()
@@ -183,14 +189,7 @@ func TestRemoteReaderFromTheIdleOnes(t *testing.T) {
 
 // TestRemoteReaderWithACache opens a database that is among the idle ones, which has no cache on disk.
 func TestRemoteReaderWithACache(t *testing.T) {
-	fs := vfs.NewMem()
-	db := openMem(t, fs, Options{})
-	defer db.Free()
-	_, err := db.Put(testRow(1, 1))
-	must(t, err)
-	must(t, db.Flush())
-	mem := objstore.NewMem()
-	copyToStore(t, fs, "/db", mem)
+	_, _, mem := oneRowInStore(t)
 	r, err := tryOpenRemote(mem, Options{})
 	must(t, err)
 	plain := r.c

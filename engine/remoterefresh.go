@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -91,35 +90,26 @@ const maxListings = 8
 // newestOf reads the newest manifest of each table, of which known has those that are shown now.
 func newestOf(cores []*core, known map[*core]*manifest.Manifest) (map[*core]*manifest.Manifest, error) {
 	found := make([]*manifest.Manifest, len(cores))
-	errs := make([]error, len(cores))
-	ask := func(i int) {
+	ask := func(i int) (err error) {
 		c := cores[i]
 		m := known[c]
 		if m == nil {
-			found[i], errs[i] = c.store.Newest()
-		} else if found[i], errs[i] = c.store.Changed(m); found[i] == nil {
+			found[i], err = c.store.Newest()
+		} else if found[i], err = c.store.Changed(m); found[i] == nil {
 			found[i] = m
 		}
+		return err
 	}
+	var errs []error
 	if len(cores) == 1 || !cores[0].remote() {
+		errs = make([]error, len(cores))
 		for i := range cores {
-			if ask(i); errs[i] != nil {
+			if errs[i] = ask(i); errs[i] != nil {
 				break
 			}
 		}
 	} else {
-		var wg sync.WaitGroup
-		places := make(chan struct{}, maxListings)
-		for i := range cores {
-			places <- struct{}{}
-			wg.Go(func() {
-				if err := base.Guard(func() error { ask(i); return nil }); err != nil {
-					errs[i] = err
-				}
-				<-places
-			})
-		}
-		wg.Wait()
+		errs = base.Each(len(cores), maxListings, ask)
 	}
 	out := make(map[*core]*manifest.Manifest, len(cores))
 	for i, c := range cores {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"io"
 	"strconv"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -17,7 +16,7 @@ const maxPuffinBytes = 1 << 30
 // Verify checks a whole Puffin file: every byte of it is either covered by a checksum or what [Writer] would write. It
 // returns, by offset and length, which data file each vector is of.
 func Verify(fs vfs.FS, path string, snapshot int64) (map[Ref]string, error) {
-	data, err := readWhole(fs, path)
+	data, err := vfs.ReadFile(fs, path, maxPuffinBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -26,29 +25,6 @@ func Verify(fs vfs.FS, path string, snapshot int64) (map[Ref]string, error) {
 		return nil, base.Wrapf(base.CodeCorruption, err, "%s", path)
 	}
 	return blobs, nil
-}
-
-func readWhole(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > maxPuffinBytes {
-		return nil, base.Errorf(base.CodeCorruption, "%s has %d bytes: the limit is %d", path, size, maxPuffinBytes)
-	}
-	data := make([]byte, size)
-	if n, err := f.ReadAt(data, 0); int64(n) < size {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, base.Wrapf(base.CodeIO, err, "%s", path)
-	}
-	return data, nil
 }
 
 func verifyPuffin(data []byte, snapshot int64) (map[Ref]string, error) {

@@ -355,21 +355,9 @@ func (s *FSStore) path(version int64) string { return s.fs.Join(s.dir, FileName(
 
 func (s *FSStore) read(version int64) (*Manifest, error) {
 	name := s.path(version)
-	f, err := s.fs.Open(name)
+	data, err := vfs.ReadFile(s.fs, name, base.MaxManifestBytes)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > base.MaxManifestBytes {
-		return nil, base.Errorf(base.CodeCorruption, "%s has %d bytes: the limit is %d", name, size, base.MaxManifestBytes)
-	}
-	data := make([]byte, size)
-	if _, err := f.ReadAt(data, 0); err != nil && err != io.EOF {
-		return nil, base.Wrapf(base.CodeIO, err, "%s", name)
 	}
 	m, err := decodeVersion(name, data, version)
 	if err != nil {

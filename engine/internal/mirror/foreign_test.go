@@ -89,6 +89,15 @@ func mirrored(t *testing.T, store objstore.Store) *fakeDB {
 	return db
 }
 
+// goOn mirrors one more version of a table.
+func (db *fakeDB) goOn(t *testing.T, store objstore.Store, id uint32) {
+	t.Helper()
+	db.start(store, retain)
+	db.flush(id, 1)
+	db.settle(t)
+	db.m.Stop(time.Second)
+}
+
 func TestForeign(t *testing.T) {
 	tests := map[string]func(t *testing.T, store objstore.Store) (*fakeDB, []string){
 		"another database": func(t *testing.T, store objstore.Store) (*fakeDB, []string) {
@@ -112,19 +121,13 @@ func TestForeign(t *testing.T) {
 		"restored from a backup": func(t *testing.T, store objstore.Store) (*fakeDB, []string) {
 			db := mirrored(t, store)
 			backup := db.clone(5)
-			db.start(store, retain)
-			db.flush(0, 1)
-			db.settle(t)
-			db.m.Stop(time.Second)
+			db.goOn(t, store, 0)
 			return backup, []string{"metadata/v3.manifest.bin", "newer"}
 		},
 		"restored from a backup, and written to": func(t *testing.T, store objstore.Store) (*fakeDB, []string) {
 			db := mirrored(t, store)
 			backup := db.clone(5)
-			db.start(store, retain)
-			db.flush(0, 1)
-			db.settle(t)
-			db.m.Stop(time.Second)
+			db.goOn(t, store, 0)
 			for range 5 {
 				backup.flush(0, 1)
 			}
@@ -134,10 +137,7 @@ func TestForeign(t *testing.T) {
 			db := mirrored(t, store)
 			other := db.clone(5)
 			other.flush(1, 1)
-			db.start(store, retain)
-			db.flush(1, 1)
-			db.settle(t)
-			db.m.Stop(time.Second)
+			db.goOn(t, store, 1)
 			return other, []string{"tables/1/metadata/v3.manifest.bin", "another manifest"}
 		},
 		"fewer tables": func(t *testing.T, store objstore.Store) (*fakeDB, []string) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/merutable/merutable/engine/internal/base"
@@ -104,18 +103,9 @@ func (m *Mirror) holder(t *Table, cut *Cut) *remote {
 
 // putManifests puts the manifests of different tables side by side.
 func (m *Mirror) putManifests(ctx context.Context, tables []*Table) error {
-	errs := make([]error, len(tables))
-	slots := make(chan struct{}, m.opt.Parallelism)
-	var wg sync.WaitGroup
-	for i, t := range tables {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = m.putManifest(ctx, m.remotes[t.ID], t)
-		})
-	}
-	wg.Wait()
-	return firstError(errs)
+	return firstError(base.Each(len(tables), m.opt.Parallelism, func(i int) error {
+		return m.putManifest(ctx, m.remotes[tables[i].ID], tables[i])
+	}))
 }
 
 // firstError returns the error that counts: a conflict ends the mirror, whatever else failed.

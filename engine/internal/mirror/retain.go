@@ -4,9 +4,10 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/merutable/merutable/engine/internal/base"
 	"github.com/merutable/merutable/engine/internal/objstore"
 )
 
@@ -189,32 +190,19 @@ func (p *retention) remove(ctx context.Context, r *remote, rels []string) (gone 
 	m := p.m
 	rels = rels[:min(len(rels), max(p.left, 0))]
 	p.left -= len(rels)
-	errs := make([]error, len(rels))
-	slots := make(chan struct{}, m.opt.Parallelism)
-	var failed sync.Once
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for i, rel := range rels {
-		select {
-		case slots <- struct{}{}:
-		case <-stop:
+	var failed atomic.Bool
+	errs := base.Each(len(rels), m.opt.Parallelism, func(i int) error {
+		if failed.Load() {
+			return context.Canceled // the rest is tried later
 		}
-		errs[i] = context.Canceled
-		select {
-		case <-stop: // the rest is tried later
-			continue
-		default:
+		ctx, cancel := withPatience(ctx, 0)
+		defer cancel()
+		err := m.store.Delete(ctx, r.key(rels[i]))
+		if err != nil {
+			failed.Store(true)
 		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			ctx, cancel := withPatience(ctx, 0)
-			defer cancel()
-			if errs[i] = m.store.Delete(ctx, r.key(rel)); errs[i] != nil {
-				failed.Do(func() { close(stop) })
-			}
-		})
-	}
-	wg.Wait()
+		return err
+	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, rel := range rels {

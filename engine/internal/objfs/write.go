@@ -1,6 +1,7 @@
 package objfs
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -74,23 +75,7 @@ func (f *FS) RemoveAll(dir string) error {
 
 // RemoveEach removes files, several at a time, and returns the first error; the others are removed all the same.
 func (f *FS) RemoveEach(names []string) error {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxDeletes)
-	errs := make([]error, len(names))
-	for i, name := range names {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = f.Remove(name)
-			<-slots
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(base.Each(len(names), maxDeletes, func(i int) error { return f.Remove(names[i]) })...)
 }
 
 // MkdirAll implements [vfs.FS]: there are no directories.
