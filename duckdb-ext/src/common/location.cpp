@@ -1,5 +1,6 @@
 #include "common/location.hpp"
 
+#include "common/meru_status.hpp"
 #include "common/remote_files.hpp"
 #include "duckdb/common/exception.hpp"
 #include "duckdb/common/file_system.hpp"
@@ -90,6 +91,10 @@ string PathOfUri(const string &uri) {
 
 bool IsObjectStoreUrl(const string &path) {
 	return StringUtil::StartsWith(path, S3_SCHEME);
+}
+
+int StatusAt(const string &path, int status) {
+	return status == MeruStatus_ErrNotFound && IsObjectStoreUrl(path) ? int(MeruStatus_ErrIo) : status;
 }
 
 string AllowedUrl(DBConfig &config, const string &url) {

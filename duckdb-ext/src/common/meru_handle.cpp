@@ -1,12 +1,11 @@
 #include "common/meru_handle.hpp"
 
+#include "common/s3_secrets.hpp"
 #include "duckdb/common/exception.hpp"
-#include "duckdb/common/exception/binder_exception.hpp"
 #include "duckdb/common/string_util.hpp"
 #include "duckdb/main/client_context.hpp"
 #include "duckdb/storage/buffer_manager.hpp"
 #include "functions/merutable_functions.hpp"
-#include "common/s3_secrets.hpp"
 
 namespace duckdb {
 
@@ -129,15 +128,6 @@ void MeruOpenSettings::AddSecrets(ClientContext &context, const string &url) {
 		return;
 	}
 	auto found = S3Secrets::OptionsFor(context, url);
-	if (!secret_url.empty()) {
-		if (found != S3Secrets::OptionsFor(context, secret_url)) {
-			throw BinderException("The secrets for \"%s\" and \"%s\" are not the same: a database and its mirror have "
-								  "one way to reach their object stores",
-								  secret_url, url);
-		}
-		return;
-	}
-	secret_url = url;
 	bool own_credentials = false;
 	for (auto &option : given) {
 		own_credentials = own_credentials || S3Secrets::IsCredential(option);

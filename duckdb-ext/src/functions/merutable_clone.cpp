@@ -63,11 +63,8 @@ void Clone(ClientContext &context, TableFunctionInput &data, DataChunk &output) 
 	MeruWatcher watcher(context, state.progress);
 	MeruCloneReport report;
 	MeruCall([&](char **err) {
-		auto status = meru_clone(source.path.c_str(), path.c_str(), source.settings->Get(), bind_data.version,
-								 watcher.Get(), &report, err);
-		// What is missing at a URL is an object.
-		auto in_storage = status == MeruStatus_ErrNotFound && IsObjectStoreUrl(source.path);
-		return in_storage ? int(MeruStatus_ErrIo) : int(status);
+		return StatusAt(source.path, meru_clone(source.path.c_str(), path.c_str(), source.settings->Get(),
+												bind_data.version, watcher.Get(), &report, err));
 	});
 	output.SetValue(0, 0, Value(source.path));
 	output.SetValue(1, 0, Value(path));

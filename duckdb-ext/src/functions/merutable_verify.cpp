@@ -46,11 +46,8 @@ void Verify(ClientContext &context, TableFunctionInput &data, DataChunk &output)
 		auto location = DatabaseLocation::Resolve(context, data.bind_data->Cast<VerifyBindData>().name_or_path);
 		MeruWatcher watcher(context, state.progress);
 		MeruCall([&](char **err) {
-			auto status = meru_verify_with(location.path.c_str(), location.settings->Get(), watcher.Get(),
-										   &state.stream.Out(), err);
-			// What is missing at a URL is an object.
-			auto in_storage = status == MeruStatus_ErrNotFound && IsObjectStoreUrl(location.path);
-			return in_storage ? int(MeruStatus_ErrIo) : int(status);
+			return StatusAt(location.path, meru_verify_with(location.path.c_str(), location.settings->Get(),
+															watcher.Get(), &state.stream.Out(), err));
 		});
 		state.columns = state.stream.Columns(context);
 	}

@@ -79,8 +79,8 @@ class MeruOpenSettings {
 	MeruOpenSettings &operator=(const MeruOpenSettings &) = delete;
 
 	void Set(const string &key, const string &value);
-	//! What DuckDB's secrets say of a URL, but for what was set; nothing for a path. Of two URLs they must say the
-	//! same.
+	//! What DuckDB's secrets say of a URL, but for what was set; nothing for a path. For one URL: a database in an
+	//! object store has no mirror.
 	void AddSecrets(ClientContext &context, const string &url);
 	const MeruOptions *Get() const {
 		return options;
@@ -91,8 +91,6 @@ class MeruOpenSettings {
   private:
 	MeruOptions *options;
 	unordered_set<string> given;
-	//! The one that AddSecrets() was called with.
-	string secret_url;
 };
 
 //! Rows made ready for a change, see MeruBlock.
